@@ -1,0 +1,1 @@
+"""One file a panel; each takes events and posts commands."""

@@ -1,0 +1,1 @@
+"""Scenes from files: readers, photos and the check of both."""

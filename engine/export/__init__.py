@@ -1,0 +1,1 @@
+"""Splat files and pictures for other programs."""

@@ -1,0 +1,44 @@
+"""Presets: TOML files that hold the differences from the defaults."""
+
+import difflib
+import tomllib
+from pathlib import Path
+
+from engine.errors import SettingError
+from engine.settings import Settings
+
+PRESET_FOLDER = Path(__file__).resolve().parent.parent / "resources" / "presets"
+
+
+def preset_names() -> tuple[str, ...]:
+    """The presets that come with the program."""
+    return tuple(sorted(path.stem for path in PRESET_FOLDER.glob("*.toml")))
+
+
+def load_preset(name_or_path: str | Path) -> Settings:
+    """Settings from a built-in preset's name or from a TOML file of differences."""
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        path = PRESET_FOLDER / f"{name_or_path}.toml"
+        if not path.exists():
+            near = difflib.get_close_matches(str(name_or_path), preset_names(), n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise SettingError(
+                f"There is no preset {str(name_or_path)!r}; there are {', '.join(preset_names())}, "
+                f"or give the path of a .toml file.{hint}",
+                value=str(name_or_path),
+            )
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingError(f"The preset file {path} does not exist.", path=path) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError(
+            f"The preset file {path} cannot be read: {error}. Expected lines such as "
+            "'opacity_lr = 0.05'.",
+            path=path,
+        ) from error
+    try:
+        return Settings().updated(values)
+    except SettingError as error:
+        raise SettingError(f"Preset {path}: {error}", path=path, value=error.value) from error

@@ -1,0 +1,118 @@
+"""What can be said about one setting, and the check of a value against it.
+
+The settings themselves are declared in `engine.settings`.
+"""
+
+import dataclasses
+import enum
+import math
+from typing import Any
+
+from engine.errors import SettingError
+
+Value = bool | int | float | str
+
+
+class Applies(enum.Enum):
+    """When a change takes hold."""
+
+    NOW = "now"
+    NEXT_REFINE = "next refine"
+    RESTART = "restart"
+
+
+class Scale(enum.Enum):
+    """How a slider spreads its range."""
+
+    LINEAR = "linear"
+    LOG = "log"
+
+
+def setting(
+    default: Value,
+    meaning: str,
+    *,
+    label: str,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    scale: Scale = Scale.LINEAR,
+    unit: str = "",
+    applies: Applies = Applies.NOW,
+    changes_loss: bool = False,
+) -> Any:
+    """Declare one setting; `changes_loss` marks those that make loss before and after differ."""
+    return dataclasses.field(
+        default=default,
+        metadata={
+            "meaning": meaning,
+            "label": label,
+            "minimum": minimum,
+            "maximum": maximum,
+            "scale": scale,
+            "unit": unit,
+            "applies": applies,
+            "changes_loss": changes_loss,
+        },
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingInfo:
+    """What is declared about one setting."""
+
+    name: str
+    group: str
+    group_label: str
+    label: str
+    kind: type  # bool, int, float or str
+    choices: tuple[str, ...]
+    default: Value
+    minimum: float | None
+    maximum: float | None
+    scale: Scale
+    unit: str
+    meaning: str
+    applies: Applies
+    changes_loss: bool
+
+    @property
+    def flag(self) -> str:
+        """The command-line flag."""
+        return "--" + self.name.replace("_", "-")
+
+    def check(self, value: object) -> Value:
+        """The value in its declared type, or a SettingError that says what was expected."""
+        if isinstance(value, str) and self.kind is not str:
+            value = self._parse(value)
+        if self.kind is str:
+            if value not in self.choices:
+                raise self._error(value, f"one of {', '.join(self.choices)}")
+            return str(value)
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise self._error(value, "true or false")
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._error(value, "a number")
+        if not math.isfinite(value) or (self.kind is int and value != int(value)):
+            raise self._error(value, "a whole number" if self.kind is int else "a finite number")
+        if (self.minimum is not None and value < self.minimum) or (
+            self.maximum is not None and value > self.maximum
+        ):
+            raise self._error(value, f"{self.minimum:g} to {self.maximum:g}")
+        return int(value) if self.kind is int else float(value)
+
+    def _parse(self, text: str) -> object:
+        stripped = text.strip()
+        if self.kind is bool:
+            words = {"true": True, "yes": True, "on": True, "1": True}
+            words |= {"false": False, "no": False, "off": False, "0": False}
+            return words.get(stripped.lower(), text)
+        try:
+            number = float(stripped.replace(",", "").replace("_", ""))
+        except ValueError:
+            return text
+        return number
+
+    def _error(self, value: object, expected: str) -> SettingError:
+        return SettingError(f"{self.name} is {value!r}; expected {expected}.", value=value)

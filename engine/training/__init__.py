@@ -1,0 +1,1 @@
+"""The recipe: model, optimiser, densification, losses and the step."""

@@ -1,0 +1,1 @@
+"""Data files: icons, shaders, presets, style sheet and the demo scene."""
