@@ -1,0 +1,16 @@
+"""Fixtures that several test folders share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real scenes; tests that need it are skipped where it is absent."""
+    beside = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+    folder = Path(os.environ.get("SPLATSCOPE_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"no real scenes at {folder}; set SPLATSCOPE_DATA to their folder")
+    return folder
