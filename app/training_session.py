@@ -1,0 +1,83 @@
+"""The engine as the widgets see it: commands go down, events and frames come up as signals.
+
+The engine calls `set_wake`'s function from its own thread; a queued signal brings the call into
+the GUI thread, where events and the newest frame are taken. Nothing is refused here: which
+commands are legal is the engine's table, and its refusals come back as events.
+"""
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from engine.handle import EngineHandle
+from engine.messages import (
+    Command,
+    EngineStopped,
+    Event,
+    State,
+    StateChanged,
+    Stepped,
+    View,
+)
+
+
+class TrainingSession(QObject):
+    """Owns the `EngineHandle` on behalf of the window."""
+
+    event_arrived = Signal(object)  # Event, in order
+    frame_arrived = Signal(object)  # Frame, the newest
+    state_changed = Signal(object)  # State
+    stopped = Signal()  # the engine thread has ended its work
+
+    _woken = Signal()
+
+    def __init__(self, engine: EngineHandle, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._engine = engine
+        self.state = State.EMPTY
+        self.run_id = 0
+        self.step = 0
+        self._woken.connect(self.take, Qt.ConnectionType.QueuedConnection)
+        engine.set_wake(self._woken.emit)
+
+    def start(self) -> None:
+        """Start the engine thread."""
+        self._engine.start()
+
+    @Slot(object)
+    def post(self, command: Command) -> None:
+        """Hand a command to the engine."""
+        self._engine.post(command)
+
+    @Slot(object)
+    def request_view(self, view: View | None) -> None:
+        """Ask for a picture; None asks for no more."""
+        self._engine.request_view(view)
+
+    @Slot()
+    def take(self) -> None:
+        """Take and re-emit what the engine has; called by the wake-up."""
+        events = self._engine.take_events()
+        frame = self._engine.take_frame()
+        for event in events:
+            self._take_event(event)
+        if frame is not None and frame.run_id >= self.run_id:
+            self.frame_arrived.emit(frame)
+
+    def close(self, timeout: float) -> bool:
+        """Listen no longer and wait for the engine thread; whether it ended in `timeout` s."""
+        self._engine.set_wake(None)
+        return self._engine.join(timeout)
+
+    def _take_event(self, event: Event) -> None:
+        if 0 < event.run_id < self.run_id:
+            return  # of a run that is gone
+        self.run_id = max(self.run_id, event.run_id)
+        if isinstance(event, StateChanged):
+            self.state = event.new
+            self.step = event.step
+        elif isinstance(event, Stepped) and len(event.steps):
+            self.step = int(event.steps[-1])
+        self.event_arrived.emit(event)
+        if isinstance(event, StateChanged):
+            self.state_changed.emit(event.new)
+        elif isinstance(event, EngineStopped):
+            self.stopped.emit()
