@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.cameras import Camera
+from engine.dataset.scene import Photo
 from engine.setting_info import Value
 from engine.settings import Settings
 
@@ -222,6 +223,7 @@ class PhotoSummary:
     path: Path
     camera: Camera  # pinhole, at training resolution, in the engine's centred frame
     held_out: bool
+    source: Photo | None = None  # what `engine.dataset.images.load_photo` needs to decode it
 
 
 @dataclasses.dataclass(frozen=True)
