@@ -1,0 +1,42 @@
+"""Fixtures of the rasteriser tests: one torch thread, and each backend that can be had."""
+
+import importlib
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_torch_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def _require(backend: str) -> None:
+    """Skip without `backend`; fail instead where SPLATSCOPE_REQUIRE_NATIVE promises it."""
+    status = importlib.import_module("cuda_rasterizer").backend_status()
+    reason = status.get(backend, "unknown backend")
+    if reason is None:
+        return
+    if os.environ.get("SPLATSCOPE_REQUIRE_NATIVE"):
+        pytest.fail(f"SPLATSCOPE_REQUIRE_NATIVE is set but backend {backend} is absent: {reason}")
+    pytest.skip(f"backend {backend} is absent: {reason}")
+
+
+@pytest.fixture(params=["reference", "cpu"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Name of a backend to render with; the test runs once for each."""
+    name = str(request.param)
+    _require(name)
+    return name
+
+
+@pytest.fixture
+def fast_backend() -> str:
+    """Name of the native CPU backend."""
+    _require("cpu")
+    return "cpu"
