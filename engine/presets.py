@@ -1,8 +1,11 @@
 """Presets: TOML files that hold the differences from the defaults."""
 
 import difflib
+import os
 import tomllib
 from pathlib import Path
+
+import tomli_w
 
 from engine.errors import SettingError
 from engine.settings import Settings
@@ -42,3 +45,21 @@ def load_preset(name_or_path: str | Path) -> Settings:
         return Settings().updated(values)
     except SettingError as error:
         raise SettingError(f"Preset {path}: {error}", path=path, value=error.value) from error
+
+
+def save_preset(path: Path, settings: Settings) -> None:
+    """Write the differences from the defaults as a preset file, whole or not at all."""
+    partial = path.with_name(path.name + ".part")
+    try:
+        with partial.open("wb") as file:
+            tomli_w.dump(settings.differences(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise SettingError(
+            f"The preset file {path} cannot be written: {error.strerror}. Choose a folder that "
+            "you may write to.",
+            path=path,
+        ) from error

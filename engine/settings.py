@@ -97,6 +97,7 @@ class Densify:
         label="from step",
         minimum=0,
         maximum=1_000_000,
+        scale=Scale.LOG,
         unit="steps",
     )
     densify_stop: int = setting(
@@ -105,6 +106,7 @@ class Densify:
         label="until step",
         minimum=0,
         maximum=1_000_000,
+        scale=Scale.LOG,
         unit="steps",
     )
     densify_interval: int = setting(

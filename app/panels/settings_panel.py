@@ -1,0 +1,410 @@
+"""Every live setting of a run, built from the declaration by one walk over it.
+
+Before a run starts the values are held here (`settings()`, `start_values_changed`); while a run is
+open each change is posted as a `SetSetting` and shown as pending until its `SettingApplied` says
+at which step it took hold. What a change means is the engine's business.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.panels.panel import Panel
+from app.panels.preset_menu import PresetMenu
+from app.panels.setting_badges import RowProgress, badge, cap_note, rate_note
+from app.panels.setting_group import SettingGroup
+from app.panels.setting_row import SettingRow
+from app.panels.setting_values import ChangeHistory, gesture_numbers, matches
+from app.theme import set_role
+from engine.messages import (
+    CommandRefused,
+    Event,
+    PruneNow,
+    Refined,
+    RunStarted,
+    SceneOpened,
+    SetSetting,
+    SettingApplied,
+    State,
+    StateChanged,
+    Stepped,
+)
+from engine.setting_info import Value
+from engine.settings import Settings, all_settings
+
+BADGE_INTERVAL_MS = 250
+CLOSED_AT_FIRST = ("loss", "spherical_harmonics", "scene", "rasterizer", "preview", "device")
+
+
+class SettingsPanel(Panel):
+    """Groups of live settings with search, presets, reset and undo."""
+
+    start_values_changed = Signal(object)  # Settings, before a run starts
+    summary_changed = Signal(str)  # such as "classic + 2 changes"
+    undo_changed = Signal(bool, bool)  # can undo, can redo
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Settings", parent)
+        self._settings = Settings()  # as the user wants it
+        self._in_force = Settings()  # as the engine has it
+        self._base = Settings()
+        self._preset = "classic"
+        self._run_open = False
+        self._changed_early: set[str] = set()  # while a scene loads
+        self._progress: dict[str, RowProgress] = {}
+        self._refusals: dict[str, str] = {}
+        self._history = ChangeHistory()
+        self._step = 0
+        self._splats = 0
+        self._sh_degree = 0
+        self._position_lr = 0.0
+        self._extent = 0.0
+        self._rows: dict[str, SettingRow] = {}
+        self._groups: dict[str, SettingGroup] = {}
+        self._badge_timer = QTimer(self)
+        self._badge_timer.setInterval(BADGE_INTERVAL_MS)
+        self._badge_timer.setSingleShot(True)
+        self._badge_timer.timeout.connect(self._show_progress)
+        self._build()
+        self._show_values()
+
+    # --- what others ask ------------------------------------------------------------------------
+
+    def settings(self) -> Settings:
+        """The values as the user wants them, those waiting for a restart included."""
+        return self._settings
+
+    def set_start_values(self, settings: Settings, preset: str, base: Settings) -> None:
+        """Begin with `settings`, which are `base` (the preset of that name) plus changes."""
+        self._settings = settings
+        self._base = base
+        self._preset = preset
+        self._history.clear()
+        self._show_values()
+
+    @property
+    def held_names(self) -> tuple[str, ...]:
+        """The settings whose change waits for a restart."""
+        return tuple(name for name, progress in self._progress.items() if progress.held)
+
+    @property
+    def summary(self) -> str:
+        """The preset's name and the number of changes to it."""
+        count = len(self._settings.differences(self._base))
+        return self._preset + (f" + {count} change{'' if count == 1 else 's'}" if count else "")
+
+    def undo(self) -> None:
+        """Set the values back that the last gesture changed; in a run, a new change."""
+        self._set_values(self._history.undo(), next(gesture_numbers), remember=False)
+
+    def redo(self) -> None:
+        """Set the values again that were undone last."""
+        self._set_values(self._history.redo(), next(gesture_numbers), remember=False)
+
+    def load_preset(self, name: str, settings: Settings) -> None:
+        """Take all values of a preset; in a run each difference is posted."""
+        self._base = settings
+        self._preset = name
+        self._set_values(settings.differences(self._settings), next(gesture_numbers))
+        self._show_values()
+
+    def focus_search(self) -> None:
+        """Go to the search field."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def row(self, name: str) -> SettingRow:
+        """The row of one setting."""
+        return self._rows[name]
+
+    def closed_groups(self) -> list[str]:
+        """The names of the groups the user has closed, to remember them."""
+        return [name for name, group in self._groups.items() if not group.is_open]
+
+    def set_closed_groups(self, names: list[str]) -> None:
+        """Close these groups and open the others."""
+        for name, group in self._groups.items():
+            group.set_open(name not in names)
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def handle(self, event: Event) -> None:
+        """Follow what the engine tells about settings and steps."""
+        match event:
+            case StateChanged(new=State.LOADING):
+                self._run_open = False
+                self._changed_early.clear()
+                self._step = 0
+                self._show_progress_soon()
+            case RunStarted():
+                self._begin_run(event)
+            case SceneOpened():
+                self._extent = event.extent
+            case SettingApplied():
+                self._take_applied(event)
+            case CommandRefused(command=SetSetting() as command):
+                self._take_refusal(command, event.reason)
+            case Refined():
+                self._take_refined(event)
+            case Stepped() if len(event.steps):
+                self._step = int(event.steps[-1])
+                self._splats = int(event.splats[-1])
+                self._sh_degree = event.sh_degree
+                self._position_lr = event.position_lr
+                self._show_progress_soon()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Bring the badges up to date; they rest while the panel is hidden."""
+        super().showEvent(event)
+        self._show_progress()
+
+    def _begin_run(self, event: RunStarted) -> None:
+        early = {name: self._settings[name] for name in self._changed_early}
+        self._settings = self._in_force = event.settings
+        self._step = event.step
+        self._splats = 0
+        self._position_lr = 0.0
+        self._progress.clear()
+        self._refusals.clear()
+        self._changed_early.clear()
+        self._history.clear()
+        self._run_open = True
+        self._show_values()
+        self._set_values(early, next(gesture_numbers))
+
+    def _take_applied(self, event: SettingApplied) -> None:
+        held = event.held and event.new != self._in_force[event.name]
+        if not event.held:
+            self._in_force = self._in_force.changed(event.name, event.new)
+        before = self._progress.get(event.name, RowProgress())
+        newest = not before.pending or event.new == self._settings[event.name]
+        if newest:
+            self._settings = self._settings.changed(event.name, event.new)
+        self._progress[event.name] = RowProgress(
+            pending=not newest, applied_step=event.step, held=held
+        )
+        self._refusals.pop(event.name, None)
+        self._show_values()
+
+    def _take_refusal(self, command: SetSetting, reason: str) -> None:
+        if command.value != self._settings[command.name]:
+            return  # an older wish than the one that waits
+        self._settings = self._settings.changed(command.name, self._in_force[command.name])
+        before = self._progress.get(command.name, RowProgress())
+        self._progress[command.name] = dataclasses.replace(before, pending=False)
+        self._refusals[command.name] = reason
+        self._show_values()
+
+    def _take_refined(self, event: Refined) -> None:
+        self._splats = event.splats
+        for name, progress in self._progress.items():
+            waits = progress.applied_step is not None and progress.refined_step is None
+            if waits and event.step > (progress.applied_step or 0):
+                self._progress[name] = dataclasses.replace(progress, refined_step=event.step)
+        self._show_progress_soon()
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def _set_values(
+        self, values: Mapping[str, Value], gesture: int, *, remember: bool = True
+    ) -> None:
+        if not values:
+            return
+        before = self._settings
+        self._settings = before.updated(values)
+        if remember:
+            self._history.record(gesture, before, self._settings)
+        for name in values:
+            self._refusals.pop(name, None)
+            if self._run_open:
+                progress = self._progress.get(name, RowProgress())
+                self._progress[name] = dataclasses.replace(progress, pending=True)
+                self.posted.emit(SetSetting(name, self._settings[name], gesture))
+            elif self.state is State.LOADING:
+                self._changed_early.add(name)
+        self._show_values()
+        if not self._run_open:
+            self.start_values_changed.emit(self._settings)
+
+    def _take_edit(self, name: str, value: Value, gesture: int) -> None:
+        self._set_values({name: value}, gesture)
+
+    def _reset_row(self, name: str) -> None:
+        if self._settings[name] != self._base[name]:
+            self._set_values({name: self._base[name]}, next(gesture_numbers))
+        else:
+            self._rows[name].show_value(self._settings[name])
+
+    def _reset_all(self) -> None:
+        self._set_values(self._base.differences(self._settings), next(gesture_numbers))
+
+    def _take_row_action(self, _name: str) -> None:
+        self.posted.emit(PruneNow())
+
+    def _take_preset(self, name: str, settings: Settings) -> None:
+        self.show_message("")
+        self.load_preset(name, settings)
+
+    def _preset_saved(self, path: Path) -> None:
+        self.show_message("")
+        self._base = self._settings
+        self._preset = path.stem
+        self._show_values()
+
+    def show_message(self, text: str) -> None:
+        """A sentence under the heading, such as why a preset cannot be read; "" takes it away."""
+        self._message.setText(text)
+        self._message.setVisible(bool(text))
+
+    # --- showing --------------------------------------------------------------------------------
+
+    def _show_values(self) -> None:
+        for name, row in self._rows.items():
+            row.show_value(self._settings[name])
+            row.set_changed(self._settings[name] != self._base[name], self._base[name])
+        for group in self._groups.values():
+            changes = [r for r in group.rows if self._is_changed(r.info.name)]
+            group.set_change_count(len(changes))
+        self._summary.setText(f"{self.summary} ▾")
+        self._summary.setAccessibleName(f"Presets; now {self.summary}")
+        self.summary_changed.emit(self.summary)
+        self.undo_changed.emit(self._history.can_undo, self._history.can_redo)
+        if self._only_changed.isChecked():
+            self._filter()
+        self._show_progress()
+
+    def _is_changed(self, name: str) -> bool:
+        return self._settings[name] != self._base[name]
+
+    def _show_progress_soon(self) -> None:
+        if self.isVisible() and not self._badge_timer.isActive():
+            self._badge_timer.start()
+
+    def _show_progress(self) -> None:
+        for name, row in self._rows.items():
+            progress = self._progress.get(name, RowProgress())
+            shown = (
+                badge(row.info, progress, self._step, self._sh_degree, self._in_force)
+                if self._run_open
+                else None
+            )
+            row.set_badge(shown)
+            row.set_note(*self._note(name))
+
+    def _note(self, name: str) -> tuple[str, str, str]:
+        if name in self._refusals:
+            return self._refusals[name], "bad", ""
+        if not self._run_open:
+            return "", "muted", ""
+        if name == "max_splats":
+            note = cap_note(self._settings[name], self._splats)
+            return note, "changed", "Prune" if note else ""
+        if name == "position_lr_start":
+            return rate_note(self._position_lr, self._extent), "muted", ""
+        return "", "muted", ""
+
+    # --- search ---------------------------------------------------------------------------------
+
+    def _filter(self) -> None:
+        query = self.search.text()
+        only_changed = self._only_changed.isChecked()
+        shown = {
+            info.name
+            for info in all_settings()
+            if matches(info, query) and (not only_changed or self._is_changed(info.name))
+        }
+        filtering = bool(query.strip()) or only_changed
+        for group in self._groups.values():
+            group.filter(shown, filtering)
+        self._nothing.setVisible(not shown)
+        self._nothing.setText(
+            f"No setting matches “{query.strip()}”."
+            if query.strip()
+            else f"Nothing differs from {self._preset}."
+        )
+
+    # --- building -------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self._summary = QToolButton(self)
+        self._summary.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._summary.setToolTip("Presets, and the changes made to one")
+        set_role(self._summary, "quiet")
+        menu = PresetMenu(self.settings, self)
+        menu.chosen.connect(self._take_preset)
+        menu.saved.connect(self._preset_saved)
+        menu.failed.connect(self.show_message)
+        menu.reset_asked.connect(self._reset_all)
+        self._summary.setMenu(menu)
+        self.header.addWidget(self._summary)
+        self._message = QLabel(self)
+        self._message.setWordWrap(True)
+        set_role(self._message, "bad")
+        self._message.setVisible(False)
+        self.body.addWidget(self._message)
+        self.body.addLayout(self._build_search())
+        self.body.addWidget(self._build_list(), 1)
+
+    def _build_search(self) -> QHBoxLayout:
+        line = QHBoxLayout()
+        line.setSpacing(8)
+        self.search = QLineEdit(self)
+        self.search.setPlaceholderText("Search settings")
+        self.search.setAccessibleName("Search settings")
+        self.search.setToolTip("Words of a setting's name or meaning")
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(self._filter)
+        self._only_changed = QToolButton(self)
+        self._only_changed.setText("Changed")
+        self._only_changed.setCheckable(True)
+        set_role(self._only_changed, "quiet")
+        self._only_changed.setAccessibleName("Show only changed settings")
+        self._only_changed.setToolTip("Show only what differs from the preset")
+        self._only_changed.toggled.connect(self._filter)
+        line.addWidget(self.search, 1)
+        line.addWidget(self._only_changed)
+        return line
+
+    def _build_list(self) -> QScrollArea:
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        content = QWidget(area)
+        column = QVBoxLayout(content)
+        column.setContentsMargins(0, 0, 6, 0)
+        column.setSpacing(4)
+        for info in all_settings():
+            if info.group not in self._groups:
+                group = SettingGroup(info.group, info.group_label, content)
+                group.set_open(info.group not in CLOSED_AT_FIRST)
+                self._groups[info.group] = group
+                column.addWidget(group)
+            row = SettingRow(info, self._groups[info.group])
+            row.edited.connect(self._take_edit)
+            row.reset_asked.connect(self._reset_row)
+            row.action_asked.connect(self._take_row_action)
+            self._groups[info.group].add_row(row)
+            self._rows[info.name] = row
+        self._nothing = QLabel(content)
+        self._nothing.setWordWrap(True)
+        set_role(self._nothing, "muted")
+        self._nothing.setVisible(False)
+        column.addWidget(self._nothing)
+        column.addStretch(1)
+        area.setWidget(content)
+        return area
