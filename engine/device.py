@@ -1,0 +1,69 @@
+"""Which rasteriser draws, on how many threads and with which priority.
+
+torch itself runs one thread: its reductions change bits with their number, and its pool would
+spin against the native one. Import this module before the first tensor operation.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+import cuda_rasterizer
+from engine.errors import BackendError
+from engine.settings import Settings
+
+LOW_PRIORITY = 10  # the nice value of a program that lets others go first
+
+torch.set_num_threads(1)
+
+
+def choose_backend(settings: Settings) -> str:
+    """The name of the backend to use; raises BackendError when the one asked for is not to be had.
+
+    Puts the thread count and the priority of the settings into force.
+    """
+    try:
+        backend = cuda_rasterizer.resolve_backend(settings.device.backend)
+    except (RuntimeError, ValueError) as error:
+        raise BackendError(str(error), value=settings.device.backend) from error
+    set_threads(settings.device.threads)
+    if settings.device.low_priority:
+        set_low_priority(True)
+    return backend
+
+
+def set_threads(count: int) -> None:
+    """Set the threads of the CPU kernels, now and between any two steps; 0 takes every core."""
+    cuda_rasterizer.set_threads(count)
+
+
+def describe(backend: str) -> str:
+    """The device in words, such as "CPU, 2 threads, AVX2"."""
+    return cuda_rasterizer.describe(backend)
+
+
+def set_low_priority(low: bool) -> str | None:
+    """Let other programs go first, or not any more; a sentence when the system refuses.
+
+    An ordinary user may lower the priority of a program but not raise it again.
+    """
+    if sys.platform == "win32":
+        return "The priority of this program cannot be changed here; use the task manager."
+    wanted = LOW_PRIORITY if low else 0
+    try:
+        for thread in _threads():
+            os.setpriority(os.PRIO_PROCESS, thread, wanted)
+    except PermissionError:
+        return (
+            "The system does not let this program raise its priority again; it stays low until "
+            "the program is started anew."
+        )
+    return None
+
+
+def _threads() -> list[int]:
+    """Ids of all threads of this process; on Linux a priority belongs to a single thread."""
+    tasks = Path("/proc/self/task")
+    return [int(task.name) for task in tasks.iterdir()] if tasks.is_dir() else [0]

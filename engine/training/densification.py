@@ -1,0 +1,124 @@
+"""What a densification strategy is: it watches gradients and says which splats come and go.
+
+A strategy decides and never touches model or optimiser; it answers with an `Edit`, which the
+trainer carries out on parameters, moments and statistics alike. `classic` is the one of 3DGS.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from engine.settings import Settings
+from engine.training.gaussians import Gaussians
+
+
+@dataclasses.dataclass(frozen=True)
+class RefineCounts:
+    """How many splats were cloned, split (parents) and pruned, and how many there are now."""
+
+    cloned: int
+    split: int
+    pruned: int
+    splats: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Edit:
+    """Which splats there shall be: kept rows in order, then new rows.
+
+    Each new row is a copy of the old row that `sources` names, but for the parameters in
+    `overrides`, which hold a value for every new row.
+    """
+
+    kept: Int64[Tensor, "k"]
+    sources: Int64[Tensor, "m"]
+    overrides: Mapping[str, Tensor]
+    counts: RefineCounts
+    uses_statistics: bool  # the gradients seen so far were acted on, and start afresh
+    notices: tuple[str, ...] = ()
+
+    def parameters(self, model: Gaussians) -> dict[str, Tensor]:
+        """The parameters after the edit: new tensors, the model's own are left whole."""
+        after = model.gathered(torch.cat([self.kept, self.sources]))
+        for name, values in self.overrides.items():
+            after[name][len(self.kept) :] = values
+        return after
+
+
+class DensifyStatistics:
+    """Screen gradients seen since the last refine.
+
+    `gradient_sum` (n,): sum of the norms in NDC units; `visits` (n,): views that saw the splat.
+    Every change makes new tensors, so that whoever holds the old ones can put them back.
+    """
+
+    def __init__(self, gradient_sum: Float[Tensor, "n"], visits: Float[Tensor, "n"]) -> None:
+        self.gradient_sum = gradient_sum
+        self.visits = visits
+
+    @classmethod
+    def zeros(cls, count: int) -> "DensifyStatistics":
+        """Nothing seen yet of `count` splats."""
+        return cls(torch.zeros(count), torch.zeros(count))
+
+    def plus(
+        self,
+        gradient_px: Float[Tensor, "n 2"],
+        visible: Bool[Tensor, "n"],
+        width: int,
+        height: int,
+    ) -> "DensifyStatistics":
+        """With one view added: the gradient of the 2-D means in pixels, and who was seen.
+
+        NDC run from -1 to 1 over the picture, hence the factors width/2 and height/2.
+        """
+        ndc = gradient_px * torch.tensor([width / 2.0, height / 2.0])
+        norm = torch.linalg.vector_norm(ndc, dim=1)
+        return DensifyStatistics(
+            self.gradient_sum + norm * visible,
+            self.visits + visible,
+        )
+
+    def mean_gradient(self) -> Float[Tensor, "n"]:
+        """Mean norm over the views that saw the splat; 0 for those never seen."""
+        return self.gradient_sum / self.visits.clamp_min(1.0)
+
+
+class DensifyStrategy(Protocol):
+    """What the trainer asks of a strategy. Steps count from 1."""
+
+    name: str
+
+    def observe(self, gradient_px: Tensor, visible: Tensor, width: int, height: int) -> None:
+        """Take in the gradient of one view's 2-D means (n, 2) in pixels and who was seen (n,)."""
+
+    def refine(
+        self,
+        model: Gaussians,
+        settings: Settings,
+        extent: float,
+        step: int,
+        generator: torch.Generator,
+    ) -> Edit:
+        """What a refine at `step` changes; draws its random numbers from `generator`."""
+
+    def grow(
+        self, model: Gaussians, settings: Settings, extent: float, generator: torch.Generator
+    ) -> Edit:
+        """Only the cloning and splitting of a refine."""
+
+    def prune(self, model: Gaussians, settings: Settings, extent: float) -> Edit:
+        """Only the removing, by opacity and by size."""
+
+    def follow(self, edit: Edit) -> None:
+        """Bring the statistics into the order of the edited splats."""
+
+    def export_state(self) -> dict[str, Tensor]:
+        """Everything the strategy remembers, as named tensors that nobody writes again."""
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take back what `export_state` gave."""

@@ -1,0 +1,52 @@
+"""PSNR and SSIM of a model on held-out photos, one photo at a time.
+
+Serves a running training as well as a splat file from disk; draws no random number and records
+nothing for autograd.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from engine.dataset.scene import Scene
+from engine.messages import PhotoScore
+from engine.settings import Settings
+from engine.training.gaussians import Gaussians
+from engine.training.metrics import psnr, ssim
+from engine.training.photos import BLACK, WHITE, Color, PhotoSource, target_picture
+from engine.training.render import RenderMode, render
+
+
+def evaluation_background(settings: Settings) -> Color:
+    """What lies behind renders and transparent photos in evaluation; black when it is random."""
+    return WHITE if settings.loss.background == "white" else BLACK
+
+
+def evaluate(
+    model: Gaussians,
+    scene: Scene,
+    photos: PhotoSource,
+    *,
+    background: Color,
+    sh_degree: int,
+    mode: RenderMode,
+) -> Iterator[PhotoScore]:
+    """The score of each held-out photo, in the order of their names."""
+    color = torch.tensor(background)
+    for index, photo in enumerate(scene.photos):
+        if not photo.held_out:
+            continue
+        target = target_picture(photos, index, photo, color)
+        with torch.no_grad():
+            picture = render(model, photo.camera, color, sh_degree, mode).color
+        yield PhotoScore(
+            name=photo.name, psnr=psnr(picture, target), ssim=ssim(picture, target, mode.backend)
+        )
+
+
+def mean_score(scores: Sequence[PhotoScore]) -> tuple[float, float]:
+    """Mean PSNR (of per-photo PSNR) and mean SSIM; raises ValueError when there is no score."""
+    if not scores:
+        raise ValueError("no photo was evaluated")
+    count = len(scores)
+    return sum(score.psnr for score in scores) / count, sum(score.ssim for score in scores) / count

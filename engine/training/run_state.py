@@ -1,0 +1,181 @@
+"""The whole state of a run as named tensors and plain values, for exact checkpoints.
+
+Names are part of the checkpoint format and do not change:
+
+tensors: `model.NAME` · `adam.NAME.exp_avg` · `adam.NAME.exp_avg_sq` (NAME: a parameter of
+`gaussians.SHAPES`) · `statistics.gradient_sum` · `statistics.visits` · `random.PURPOSE`
+(`random_streams.PURPOSES`, uint8) · `photo_order` (int64, indices still to be drawn, last first)
+
+header: `step` · `seconds` · `extent` · `sh_reached` · `strategy` · `silent_steps` ·
+`adam_steps` {NAME: n} · `unseen` {photo: n} · `training_photos` [names] · `settings` {name: value}
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from engine.errors import CheckpointError
+from engine.settings import all_settings
+from engine.training.gaussians import SHAPES
+from engine.training.optimizer import Moments
+
+if TYPE_CHECKING:
+    from engine.training.trainer import Trainer
+
+
+@dataclasses.dataclass(frozen=True)
+class StepStart:
+    """What a step moves before its last phase, as it was at the beginning."""
+
+    random: Mapping[str, Tensor]
+    remaining: tuple[int, ...]
+    statistics: Mapping[str, Tensor]
+    sh_reached: int
+    silent_steps: int
+    unseen: Mapping[str, int]
+
+    @classmethod
+    def of(cls, trainer: "Trainer") -> "StepStart":
+        """Remember it; copies nothing large, since statistics are never written in place."""
+        return cls(
+            random=trainer.streams.export_state(),
+            remaining=trainer.order.remaining,
+            statistics=trainer.strategy.export_state(),
+            sh_reached=trainer.sh_reached,
+            silent_steps=trainer.watchdog.silent_steps,
+            unseen=dict(trainer.unseen),
+        )
+
+    def put_back(self, trainer: "Trainer") -> None:
+        """Make the trainer what it was at the beginning of the step."""
+        trainer.streams.load_state(self.random)
+        trainer.order.remaining = self.remaining
+        trainer.strategy.load_state(self.statistics)
+        trainer.sh_reached = self.sh_reached
+        trainer.watchdog.silent_steps = self.silent_steps
+        trainer.unseen = dict(self.unseen)
+
+
+def export_state(trainer: "Trainer", *, copy: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and header; without `copy` the large tensors share memory with the run."""
+    tensors = {f"model.{name}": tensor.detach() for name, tensor in trainer.model.items()}
+    for name, group in trainer.optimizer.groups.items():
+        tensors[f"adam.{name}.exp_avg"] = group.exp_avg
+        tensors[f"adam.{name}.exp_avg_sq"] = group.exp_avg_sq
+    for name, tensor in trainer.strategy.export_state().items():
+        tensors[f"statistics.{name}"] = tensor
+    for purpose, tensor in trainer.streams.export_state().items():
+        tensors[f"random.{purpose}"] = tensor
+    tensors["photo_order"] = torch.tensor(trainer.order.remaining, dtype=torch.int64)
+    if copy:
+        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    return tensors, {
+        "step": trainer.step,
+        "seconds": trainer.seconds,
+        "extent": trainer.extent,
+        "sh_reached": trainer.sh_reached,
+        "strategy": trainer.strategy.name,
+        "silent_steps": trainer.watchdog.silent_steps,
+        "adam_steps": {name: group.steps for name, group in trainer.optimizer.groups.items()},
+        "unseen": dict(trainer.unseen),
+        "training_photos": [photo.name for photo in trainer.scene.training],
+        "settings": {info.name: trainer.settings[info.name] for info in all_settings()},
+    }
+
+
+def model_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The splats' parameters among the tensors of a checkpoint, copied."""
+    return {name: _tensor(tensors, f"model.{name}").clone() for name in SHAPES}
+
+
+def load_state(
+    trainer: "Trainer", tensors: Mapping[str, Tensor], header: Mapping[str, Any]
+) -> None:
+    """Make a fresh trainer, built on the checkpoint's model, go on where the state was taken.
+
+    Raises CheckpointError when something is missing or belongs to another scene.
+    """
+    names = [photo.name for photo in trainer.scene.training]
+    saved = list(_value(header, "training_photos"))
+    if names != saved:
+        raise CheckpointError(
+            f"The checkpoint was trained on {len(saved)} photos, and this scene has "
+            f"{len(names)} or others of them; resume with the scene, resolution and hold-out of "
+            f"the run. First difference: {_first_difference(saved, names)}."
+        )
+    steps = _value(header, "adam_steps")
+    count = len(trainer.model)
+    trainer.optimizer.replace(
+        {
+            name: Moments(
+                _rows(tensors, f"adam.{name}.exp_avg", (count, *shape)),
+                _rows(tensors, f"adam.{name}.exp_avg_sq", (count, *shape)),
+                int(_value(steps, name)),
+            )
+            for name, shape in SHAPES.items()
+        }
+    )
+    trainer.strategy.load_state(
+        {
+            name: _rows(tensors, f"statistics.{name}", (count,))
+            for name in trainer.strategy.export_state()
+        }
+    )
+    trainer.streams.load_state(
+        {purpose: _tensor(tensors, f"random.{purpose}") for purpose in trainer.streams.purposes}
+    )
+    trainer.order.remaining = tuple(_tensor(tensors, "photo_order").tolist())
+    trainer.step = int(_value(header, "step"))
+    trainer.seconds = float(_value(header, "seconds"))
+    trainer.extent = float(_value(header, "extent"))
+    trainer.sh_reached = int(_value(header, "sh_reached"))
+    trainer.watchdog.silent_steps = int(_value(header, "silent_steps"))
+    trainer.unseen = {name: int(times) for name, times in _value(header, "unseen").items()}
+
+
+def settings_values(header: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values of all settings in the header of a checkpoint, by name."""
+    values: Mapping[str, Any] = _value(header, "settings")
+    return values
+
+
+def _value(header: Mapping[str, Any], name: str) -> Any:
+    if name not in header:
+        raise CheckpointError(
+            f"The checkpoint says nothing about {name}; it is incomplete or from another version. "
+            "Use an earlier checkpoint of the run.",
+            value=name,
+        )
+    return header[name]
+
+
+def _tensor(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+    if name not in tensors:
+        raise CheckpointError(
+            f"The checkpoint has no tensor {name}; it is incomplete or from another version. "
+            "Use an earlier checkpoint of the run.",
+            value=name,
+        )
+    return tensors[name]
+
+
+def _rows(tensors: Mapping[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
+    tensor = _tensor(tensors, name)
+    if tuple(tensor.shape) != shape:
+        raise CheckpointError(
+            f"The tensor {name} of the checkpoint has the shape {tuple(tensor.shape)}; "
+            f"expected {shape}, one row a splat. The file is damaged; use an earlier one.",
+            value=name,
+        )
+    return tensor.clone()
+
+
+def _first_difference(saved: list[str], found: list[str]) -> str:
+    for before, now in zip(saved, found, strict=False):
+        if before != now:
+            return f"{before} in the run, {now} in the scene"
+    longer = saved if len(saved) > len(found) else found
+    return f"{longer[min(len(saved), len(found))]} is only in one of them"

@@ -1,0 +1,109 @@
+"""When things happen and at which rate: pure functions of the step and the settings.
+
+Everything is absolute in the step, so that a change of a setting holds from the next step on and
+nothing is silently rescaled. `step` is the number of the step being done, 1 for the first.
+"""
+
+from collections.abc import Callable, Iterable
+
+from engine.setting_info import Applies
+from engine.settings import Settings, setting_info
+
+
+def position_rate(step: int, settings: Settings, extent: float) -> float:
+    """Learning rate of the means at `step`: log-linear from start to end, times the extent.
+
+    After `position_lr_steps` it stays at the end value. An end (or start) of 0 makes it 0 in
+    between, as the limit of the formula does.
+    """
+    rates = settings.learning_rates
+    progress = min(max(step / rates.position_lr_steps, 0.0), 1.0)
+    falling = rates.position_lr_start ** (1.0 - progress) * rates.position_lr_end**progress
+    return float(falling * extent)
+
+
+def learning_rates(step: int, settings: Settings, extent: float) -> dict[str, float]:
+    """The rate in force for every parameter, by the parameter's name."""
+    rates = settings.learning_rates
+    return {
+        "means": position_rate(step, settings, extent),
+        "sh_dc": rates.sh_dc_lr,
+        "sh_rest": rates.sh_rest_lr,
+        "log_scales": rates.scale_lr,
+        "rotations": rates.rotation_lr,
+        "opacity_logits": rates.opacity_lr,
+    }
+
+
+def is_multiple(step: int, interval: int) -> bool:
+    """Whether something that happens every `interval` steps happens at `step`; 0 is never."""
+    return interval > 0 and step % interval == 0
+
+
+def is_refine_step(step: int, settings: Settings) -> bool:
+    """Whether splats are cloned, split and pruned at `step`: strictly inside the window."""
+    densify = settings.densify
+    inside = densify.densify_start < step < densify.densify_stop
+    return inside and is_multiple(step, densify.densify_interval)
+
+
+def is_reset_step(step: int, settings: Settings) -> bool:
+    """Whether opacities are lowered at `step`.
+
+    Whenever the step is a multiple of the interval while densifying, and once more at the start
+    of densifying on a white background, where early splats hide in the white.
+    """
+    interval = settings.opacity_reset.opacity_reset_interval
+    if interval == 0 or step >= settings.densify.densify_stop:
+        return False
+    white = settings.loss.background == "white" and step == settings.densify.densify_start
+    return is_multiple(step, interval) or (white and step > 0)
+
+
+def prunes_by_size(step: int, settings: Settings) -> bool:
+    """Whether a refine at `step` also removes huge splats: once a first reset has passed."""
+    interval = settings.opacity_reset.opacity_reset_interval
+    return 0 < interval < step
+
+
+def raises_sh(step: int, settings: Settings, reached: int) -> bool:
+    """Whether the SH degree, `reached` so far, rises by one at the beginning of `step`."""
+    sh = settings.spherical_harmonics
+    return is_multiple(step, sh.sh_interval) and reached < sh.sh_degree_max
+
+
+def next_occurrence(name: str, step: int, settings: Settings, reached: int) -> int | None:
+    """The next step, after `step` done ones, at which the setting `name` will show.
+
+    For intervals that is the next time; for what waits for a refine it is the next refine; None
+    when there is none before the last iteration, or when the setting has no such moment.
+    """
+    last = settings.run.iterations
+    if name == "opacity_reset_value":
+        name = "opacity_reset_interval"
+    if name == "opacity_reset_interval":
+        white = settings.densify.densify_start
+        regular = _next_multiple(step, settings.opacity_reset.opacity_reset_interval)
+        candidates = [regular, white if white > step else None]
+        return _first(candidates, last, lambda at: is_reset_step(at, settings))
+    if name in {"sh_interval", "sh_degree_max"}:
+        at = _next_multiple(step, settings.spherical_harmonics.sh_interval)
+        return _first([at], last, lambda at: raises_sh(at, settings, reached))
+    if name in {"evaluation_interval", "checkpoint_interval"}:
+        return _first([_next_multiple(step, int(settings[name]))], last, lambda at: True)
+    if name == "densify_interval" or setting_info(name).applies is Applies.NEXT_REFINE:
+        after = max(step, settings.densify.densify_start)
+        at = _next_multiple(after, settings.densify.densify_interval)
+        return _first([at], last, lambda at: is_refine_step(at, settings))
+    return None
+
+
+def _next_multiple(step: int, interval: int) -> int | None:
+    return None if interval <= 0 else (step // interval + 1) * interval
+
+
+def _first(
+    candidates: Iterable[int | None], last: int, happens: Callable[[int], bool]
+) -> int | None:
+    steps = [at for at in candidates if at is not None and at <= last and happens(at)]
+    return min(steps, default=None)

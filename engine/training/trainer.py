@@ -1,0 +1,388 @@
+"""The training loop of 3DGS, one step at a time.
+
+A step reads as the method section does: pick a photo, render, loss, backward, statistics, refine,
+reset, optimise. Nothing moves before the last phase, which is not interrupted: until then a step
+can be dropped without a trace, and a view can be drawn between its phases.
+"""
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from cuda_rasterizer import Rendering, l1_ssim
+from engine.cameras import Camera
+from engine.dataset.initial_points import camera_extent, initial_points
+from engine.dataset.scene import Scene
+from engine.errors import SettingError, TrainingError
+from engine.messages import PhotoScore
+from engine.setting_info import Applies, Value
+from engine.settings import Settings, setting_info
+from engine.training import run_state, schedule
+from engine.training.classic import ClassicStrategy
+from engine.training.densification import DensifyStrategy, Edit, RefineCounts
+from engine.training.evaluation import evaluate, evaluation_background
+from engine.training.gaussians import Gaussians, all_finite, from_points
+from engine.training.metrics import psnr
+from engine.training.optimizer import Optimizer
+from engine.training.photos import Color, PhotoOrder, PhotoSource, target_picture
+from engine.training.random_streams import RandomStreams
+from engine.training.render import RenderMode, render
+from engine.training.run_state import StepStart
+from engine.training.step_check import (
+    Watchdog,
+    checked_gradients,
+    require_finite_loss,
+    require_finite_parameters,
+)
+from engine.training.step_result import Phase, StepResult
+from engine.training.stopwatch import Stopwatch
+
+FEW_PHOTOS = 8  # below this an opacity reset is dangerous, and is announced
+
+
+class Trainer:
+    """One run: model, optimiser, schedules and random numbers. Belongs to one thread.
+
+    `step` counts finished steps. Two trainers with the same arguments give the same bits on the
+    CPU. Everything that changes the model by hand is for between two steps.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        photos: PhotoSource,
+        settings: Settings,
+        *,
+        backend: str,
+        model: Gaussians | None = None,
+    ) -> None:
+        """Start from the scene's points, or from `model`; `backend` is a resolved name.
+
+        Raises TrainingError when there is no photo to train on or a parameter is not finite.
+        """
+        training = [index for index, photo in enumerate(scene.photos) if not photo.held_out]
+        if not training:
+            raise TrainingError(
+                f"Scene {scene.name} has no photo to train on: all {len(scene.photos)} are held "
+                "out or missing. Hold out fewer.",
+                path=scene.path,
+            )
+        self.scene = scene
+        self.settings = settings
+        self.backend = backend
+        self.step = 0
+        self.seconds = 0.0
+        self.extent = camera_extent(scene)
+        self.unseen: dict[str, int] = {}  # by photo: steps in which it showed no splat
+        self._photos = photos
+        self._mode = RenderMode.of(settings, backend)
+        self.streams = RandomStreams(settings.run.seed)
+        self.order = PhotoOrder(training, self.streams["photos"])
+        if model is None:
+            model = from_points(*initial_points(scene, settings, self.streams["points"]))
+        require_finite_parameters(model, "at the start")
+        self.model = model
+        self.optimizer = Optimizer(model.items(), backend)
+        self.strategy: DensifyStrategy = ClassicStrategy(len(model))
+        self.sh_reached = 0
+        self.watchdog = Watchdog()
+        self._in_step = False
+
+    # --- what is in force ------------------------------------------------------------------------
+
+    @property
+    def sh_degree(self) -> int:
+        """The degree in use: as far as the schedule has come, but not above the maximum."""
+        return min(self.sh_reached, self.settings.spherical_harmonics.sh_degree_max)
+
+    @property
+    def position_lr(self) -> float:
+        """The rate of the means at the last step done, extent included."""
+        return schedule.position_rate(self.step, self.settings, self.extent)
+
+    def next_occurrence(self, name: str) -> int | None:
+        """The step at which the setting `name` will next show, for its badge; None for never."""
+        return schedule.next_occurrence(name, self.step, self.settings, self.sh_reached)
+
+    # --- one step --------------------------------------------------------------------------------
+
+    def step_once(self) -> StepResult:
+        """Do one whole step."""
+        phases = self.phases()
+        while True:
+            try:
+                next(phases)
+            except StopIteration as finished:
+                result: StepResult = finished.value
+                return result
+
+    def phases(self) -> Generator[Phase, None, StepResult]:
+        """One step, pausing after each phase but the last; returns its result.
+
+        Closing the generator, or an error in it, drops the step: photo, random numbers, schedules
+        and model are as if it had never begun. Raises TrainingError, with the last good state
+        kept, when loss or gradients are not finite or memory runs out.
+        """
+        self._require_between_steps()
+        before = StepStart.of(self)
+        self._in_step = True
+        try:
+            return (yield from self._phases())
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            before.put_back(self)
+            raise _out_of_memory(self.step, len(self.model)) from error
+        except BaseException as error:
+            before.put_back(self)
+            if "can't allocate memory" in str(error):  # how torch says it on the CPU
+                raise _out_of_memory(self.step, len(self.model)) from error
+            raise
+        finally:
+            self.model.clear_gradients()
+            self._in_step = False
+
+    def _phases(self) -> Generator[Phase, None, StepResult]:
+        watch = Stopwatch()
+        step = self.step + 1
+        sh_raised = schedule.raises_sh(step, self.settings, self.sh_reached)
+        self.sh_reached += sh_raised
+        index = self.order.draw()
+        photo = self.scene.photos[index]
+        background = self._training_background()
+        rendering = render(self.model, photo.camera, background, self.sh_degree, self._mode)
+        rendering.means_2d.retain_grad()
+        visible = rendering.radii[:, 0] > 0
+        seen = bool(visible.any())
+        yield from watch.pause(Phase.RENDER)
+
+        target = target_picture(self._photos, index, photo, background)
+        terms = l1_ssim(
+            rendering.color, target, self.settings.loss.ssim_weight, backend=self.backend
+        )
+        loss = terms.loss.item()
+        require_finite_loss(loss, step, photo.name)
+        decibel = psnr(rendering.color, target)
+        yield from watch.pause(Phase.LOSS)
+
+        alive = False
+        if seen:
+            terms.loss.backward()
+            alive = checked_gradients(self.model, step)
+        yield from watch.pause(Phase.BACKWARD)
+
+        notices = self.watchdog.heard(alive) if seen else self._count_unseen(photo.name)
+        refined, reset = None, None
+        if step < self.settings.densify.densify_stop:
+            if seen:
+                self._observe(rendering, visible, photo.camera)
+            if schedule.is_refine_step(step, self.settings):
+                refined, more = self._refine(step)
+                notices += more
+            if schedule.is_reset_step(step, self.settings):
+                reset = self._lower_opacities()
+                notices += self._warn_of_reset(step)
+        self._optimize(step)
+        self.model.clear_gradients()
+
+        self.step = step
+        self.seconds += watch.stop()
+        return StepResult(
+            step=step,
+            photo=photo.name,
+            loss=loss,
+            l1=float(terms.l1),
+            ssim=float(terms.ssim),
+            psnr=decibel,
+            seconds=self.seconds,
+            splats=len(self.model),
+            position_lr=self.position_lr,
+            sh_degree=self.sh_degree,
+            sh_raised=sh_raised,
+            refined=refined,
+            reset=reset,
+            unseen=not seen,
+            notices=tuple(notices),
+        )
+
+    def _training_background(self) -> Float[Tensor, "3"]:
+        if self.settings.loss.background == "random":
+            return torch.rand(3, generator=self.streams["background"])
+        return torch.tensor(evaluation_background(self.settings))
+
+    def _count_unseen(self, photo: str) -> list[str]:
+        self.unseen[photo] = self.unseen.get(photo, 0) + 1
+        if self.unseen[photo] > 1:
+            return []
+        return [
+            f"No splat can be seen in {photo}; nothing is learnt from it. Check its pose, or "
+            "leave the photo out."
+        ]
+
+    def _observe(self, rendering: Rendering, visible: Tensor, camera: Camera) -> None:
+        gradient = rendering.means_2d.grad
+        if gradient is not None:
+            self.strategy.observe(gradient, visible, camera.width, camera.height)
+
+    def _optimize(self, step: int) -> None:
+        """Adam on whatever has a gradient: nothing after a refine, no opacity after a reset."""
+        rates = schedule.learning_rates(step, self.settings, self.extent)
+        stepped = self.model.means.grad is not None
+        idle = ("sh_rest",) if stepped and self.sh_degree == 0 else ()
+        self.optimizer.step(self.model.items(), rates, idle)
+
+    # --- changing the model between its steps ----------------------------------------------------
+
+    def _refine(self, step: int) -> tuple[RefineCounts, list[str]]:
+        require_finite_parameters(self.model, f"at the refine of step {step}")
+        edit = self.strategy.refine(
+            self.model, self.settings, self.extent, step, self.streams["split"]
+        )
+        self._carry_out(edit)
+        notices = list(edit.notices)
+        if edit.counts.pruned > edit.counts.splats:
+            notices.append(
+                f"The refine of step {step} removed {edit.counts.pruned} splats and left "
+                f"{edit.counts.splats}: splats are dying. Lower the prune opacity, or check that "
+                "the photos and the sparse points belong together."
+            )
+        return edit.counts, notices
+
+    def _carry_out(self, edit: Edit) -> None:
+        """Parameters, moments and statistics follow the edit; all are made before one is taken."""
+        parameters = edit.parameters(self.model)
+        for name, values in parameters.items():
+            if not all_finite(values):
+                raise TrainingError(
+                    f"Cloning and splitting made values of {name} that are not finite; the splats "
+                    f"are kept as they were after step {self.step}. Prune huge splats first.",
+                    value=name,
+                )
+        moments = self.optimizer.gathered(edit.kept, len(edit.sources))
+        self.model.replace(parameters)
+        self.optimizer.replace(moments)
+        self.strategy.follow(edit)
+
+    def _lower_opacities(self) -> float:
+        value = self.settings.opacity_reset.opacity_reset_value
+        self.model.lower_opacities(value)
+        self.optimizer.reset("opacity_logits")
+        return value
+
+    def _warn_of_reset(self, step: int) -> list[str]:
+        count = len(self.scene.training)
+        if count >= FEW_PHOTOS:
+            return []
+        return [
+            f"Opacities were lowered at step {step}, and there are only {count} training photos: "
+            "many splats may not come back. Switch opacity resets off for so few photos."
+        ]
+
+    def reset_opacity(self) -> float:
+        """Lower every opacity to at most `opacity_reset_value` now; returns that value."""
+        self._require_between_steps()
+        return self._lower_opacities()
+
+    def prune_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
+        """Remove faint and huge splats now; the counts, and notices for the user."""
+        self._require_between_steps()
+        edit = self.strategy.prune(self.model, self.settings, self.extent)
+        self._carry_out(edit)
+        return edit.counts, edit.notices
+
+    def densify_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
+        """Clone and split now, by the gradients since the last refine; counts and notices."""
+        self._require_between_steps()
+        split = self.streams["split"]
+        edit = self.strategy.grow(self.model, self.settings, self.extent, split)
+        self._carry_out(edit)
+        return edit.counts, edit.notices
+
+    def apply_setting(self, name: str, value: Value) -> None:
+        """Change one setting from the next step on (or the next refine, for those that wait).
+
+        Raises SettingError for an unknown name, a value out of range, or a setting that needs a
+        restart. Device settings are only noted here; `engine.device` puts them into force.
+        """
+        self._require_between_steps()
+        if setting_info(name).applies is Applies.RESTART and value != self.settings[name]:
+            raise SettingError(f"{name} holds for a whole run; restart to change it.", value=value)
+        before = self.sh_degree
+        self.settings = self.settings.changed(name, value)
+        if self.sh_degree < before:
+            self._still_unused_coefficients()
+
+    def _still_unused_coefficients(self) -> None:
+        """Without momentum, coefficients above the degree in use stay exactly as they are."""
+        used = (self.sh_degree + 1) ** 2 - 1
+        self.optimizer.groups["sh_rest"].exp_avg[:, used:] = 0.0
+
+    def _require_between_steps(self) -> None:
+        if self._in_step:
+            raise RuntimeError("a step is under way; close its phases first")
+
+    # --- looking, without leaving a trace --------------------------------------------------------
+
+    @torch.no_grad()
+    def render(
+        self, camera: Camera, background: Color, sh_degree: int | None = None
+    ) -> Float[Tensor, "h w 3"]:
+        """A picture of the present model; draws no random number and records nothing."""
+        degree = self.sh_degree if sh_degree is None else min(sh_degree, self.sh_degree)
+        picture = render(self.model, camera, torch.tensor(background), degree, self._mode)
+        return picture.color
+
+    def evaluate(self) -> Iterator[PhotoScore]:
+        """PSNR and SSIM of one held-out photo after the other."""
+        return evaluate(
+            self.model,
+            self.scene,
+            self._photos,
+            background=evaluation_background(self.settings),
+            sh_degree=self.sh_degree,
+            mode=self._mode,
+        )
+
+    # --- saving and going on ---------------------------------------------------------------------
+
+    def export_state(self, *, copy: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The whole state as named tensors and a JSON-able header (see `run_state`).
+
+        With `copy` False the large tensors share memory with the run, for a writer that is done
+        before the next step.
+        """
+        self._require_between_steps()
+        return run_state.export_state(self, copy=copy)
+
+    @classmethod
+    def from_state(
+        cls,
+        scene: Scene,
+        photos: PhotoSource,
+        tensors: Mapping[str, Tensor],
+        header: Mapping[str, Any],
+        *,
+        backend: str,
+        settings: Settings | None = None,
+    ) -> "Trainer":
+        """A trainer that goes on, bit for bit on the CPU, where `export_state` was called.
+
+        `settings`, if given, take the place of the saved ones from the next step on. Raises
+        CheckpointError when something is missing or the scene is another one.
+        """
+        saved = Settings().updated(run_state.settings_values(header))
+        model = Gaussians(run_state.model_tensors(tensors))
+        trainer = cls(scene, photos, settings or saved, backend=backend, model=model)
+        run_state.load_state(trainer, tensors, header)
+        if trainer.sh_degree < min(trainer.sh_reached, saved.spherical_harmonics.sh_degree_max):
+            trainer._still_unused_coefficients()
+        return trainer
+
+
+def _out_of_memory(step: int, splats: int) -> TrainingError:
+    return TrainingError(
+        f"Memory ran out in step {step + 1} with {splats} splats; the model is kept as it was "
+        f"after step {step}. Lower the resolution or the splat cap, or prune, and go on.",
+        value=splats,
+    )
