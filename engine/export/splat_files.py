@@ -1,0 +1,197 @@
+"""Splats as PLY files: written in the full 3DGS layout, read by property name.
+
+Files hold raw parameters (log-scales, opacity logits, SH coefficients) in the coordinates of the
+scene's files; `f_rest_*` is channel-major: all coefficients of red, then green, then blue.
+"""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.dataset.scene import SceneFrame
+from engine.errors import ExportError
+from engine.ply import PlyError, read_ply, write_ply
+from engine.run.atomic_file import atomic_file, disk_error
+from engine.training.gaussians import SH_C0, Gaussians
+
+REST_COEFFICIENTS = 15  # degrees 1 to 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """How many splats a file got and how many were left out as broken."""
+
+    splats: int
+    dropped: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loaded:
+    """The splats of a file, their SH degree, and how many rows were left out as broken."""
+
+    splats: Gaussians
+    sh_degree: int
+    dropped: int
+
+
+def write_splats(path: Path, splats: Gaussians, frame: SceneFrame) -> Written:
+    """Write a PLY atomically, in the coordinates of the scene's files.
+
+    Splats with a value that is not finite or with a zero quaternion are left out and counted.
+    Raises ExportError (disk full, no such folder); what stood at `path` then stays.
+    """
+    values = _as_columns(splats, frame)
+    good = _is_sound(values, values[:, -4:])
+    names = _property_names()
+    rows = np.empty(int(good.sum()), dtype=[(name, "f4") for name in names])
+    for column, name in enumerate(names):
+        rows[name] = values[good, column]
+    try:
+        with atomic_file(path) as handle:
+            write_ply(handle, {"vertex": rows})
+    except OSError as error:
+        raise ExportError(
+            disk_error(path, error) + " Free some space or choose another place; what stood there "
+            "before is unchanged.",
+            path=path,
+        ) from error
+    return Written(splats=len(rows), dropped=len(good) - len(rows))
+
+
+def _property_names() -> list[str]:
+    return [
+        *("x", "y", "z", "nx", "ny", "nz"),
+        *(f"f_dc_{i}" for i in range(3)),
+        *(f"f_rest_{i}" for i in range(3 * REST_COEFFICIENTS)),
+        "opacity",
+        *(f"scale_{i}" for i in range(3)),
+        *(f"rot_{i}" for i in range(4)),
+    ]
+
+
+def _as_columns(splats: Gaussians, frame: SceneFrame) -> np.ndarray:
+    count = len(splats)
+    raw = {name: tensor.detach().cpu() for name, tensor in splats.items()}
+    return np.concatenate(
+        [
+            frame.to_file(raw["means"].numpy()).astype(np.float32),
+            np.zeros((count, 3), np.float32),
+            raw["sh_dc"].reshape(count, 3).numpy(),
+            raw["sh_rest"].transpose(1, 2).reshape(count, 3 * REST_COEFFICIENTS).numpy(),
+            raw["opacity_logits"].reshape(count, 1).numpy(),
+            raw["log_scales"].numpy() - np.float32(math.log(frame.scale)),
+            raw["rotations"].numpy(),
+        ],
+        axis=1,
+    )
+
+
+def _is_sound(values: np.ndarray, quaternions: np.ndarray) -> np.ndarray:
+    finite = np.isfinite(values).all(axis=1)
+    return np.asarray(finite & (quaternions != 0).any(axis=1))
+
+
+def read_splats(path: Path, frame: SceneFrame | None = None) -> Loaded:
+    """Read splats of SH degree 0 to 3 from any PLY, into the engine's `frame` (None: as they are).
+
+    Properties are found by name in any order; others are skipped; colours may also be red, green,
+    blue. Broken rows are left out and counted. ExportError for anything that is not splats.
+    """
+    try:
+        elements = read_ply(path)
+    except PlyError as error:
+        raise ExportError(str(error), path=path, value=error.value) from error
+    rows = elements.get("vertex")
+    if rows is None or rows.dtype.names is None:
+        raise ExportError(f"{path} has no element 'vertex'; expected splats.", path=path)
+    names = set(rows.dtype.names)
+    _require_splats(path, names)
+    rest, degree = _read_rest(path, rows, names)
+    columns = {
+        "means": _stack(rows, ["x", "y", "z"], np.float64),
+        "log_scales": _stack(rows, [f"scale_{i}" for i in range(3)]),
+        "opacity_logits": np.asarray(rows["opacity"], np.float32),
+        "sh_dc": _read_color(path, rows, names),
+        "rotations": _stack(rows, [f"rot_{i}" for i in range(4)]),
+    }
+    flat = [value.reshape(len(rows), -1) for value in columns.values()]
+    good = _is_sound(np.concatenate([*flat, rest], axis=1), columns["rotations"])
+    place = frame or SceneFrame()
+    kept = {name: value[good] for name, value in columns.items()}
+    kept["means"] = place.to_engine(kept["means"])
+    kept["log_scales"] = kept["log_scales"] + np.float32(math.log(place.scale))
+    kept["sh_dc"] = kept["sh_dc"].reshape(-1, 1, 3)
+    kept["sh_rest"] = _padded_rest(rest[good])
+    splats = Gaussians({name: _tensor(value) for name, value in kept.items()})
+    return Loaded(splats=splats, sh_degree=degree, dropped=len(rows) - len(splats))
+
+
+def _require_splats(path: Path, names: set[str]) -> None:
+    needed = {"x", "y", "z", "opacity"}
+    needed |= {f"scale_{i}" for i in range(3)} | {f"rot_{i}" for i in range(4)}
+    missing = sorted(needed - names)
+    if not missing:
+        return
+    if {"x", "y", "z"} <= names and not names & {"opacity", "scale_0", "rot_0"}:
+        raise ExportError(
+            f"{path} is a point cloud, not splats: it has no opacity, scale or rotation. Use it as "
+            "the sparse points of a scene, or give a file that a splat trainer exported.",
+            path=path,
+        )
+    raise ExportError(
+        f"{path} lacks the properties {', '.join(missing)}; expected the properties of a 3DGS "
+        "splat file.",
+        path=path,
+        value=missing,
+    )
+
+
+def _stack(rows: np.ndarray, names: list[str], kind: type[np.floating] = np.float32) -> np.ndarray:
+    return np.stack([np.asarray(rows[name], kind) for name in names], axis=1)
+
+
+def _read_color(path: Path, rows: np.ndarray, names: set[str]) -> np.ndarray:
+    """SH coefficients of degree 0 (n, 3), from f_dc or from red, green, blue."""
+    if "f_dc_0" in names:
+        return _stack(rows, [f"f_dc_{i}" for i in range(3)])
+    channels = ["red", "green", "blue"]
+    if not set(channels) <= names:
+        raise ExportError(
+            f"{path} has no colours: expected f_dc_0 to f_dc_2, or red, green and blue.", path=path
+        )
+    color = _stack(rows, channels, np.float64)
+    if np.issubdtype(rows.dtype["red"], np.integer):
+        color /= np.iinfo(rows.dtype["red"]).max
+    return ((color - 0.5) / SH_C0).astype(np.float32)
+
+
+def _read_rest(path: Path, rows: np.ndarray, names: set[str]) -> tuple[np.ndarray, int]:
+    """The f_rest columns (n, 0 | 9 | 24 | 45) in order, and the degree they make."""
+    count = sum(name.startswith("f_rest_") for name in names)
+    degrees = {0: 0, 9: 1, 24: 2, 45: 3}
+    columns = [f"f_rest_{i}" for i in range(count)]
+    if count not in degrees or not set(columns) <= names:
+        raise ExportError(
+            f"{path} has {count} f_rest properties; expected f_rest_0 upward, 0, 9, 24 or 45 of "
+            "them (SH degree 0 to 3).",
+            path=path,
+            value=count,
+        )
+    rest = _stack(rows, columns) if columns else np.zeros((len(rows), 0), np.float32)
+    return rest, degrees[count]
+
+
+def _padded_rest(rest: np.ndarray) -> np.ndarray:
+    """Channel-major columns as (n, 15, 3); the degrees that the file lacks are zero."""
+    coefficients = rest.shape[1] // 3
+    result = np.zeros((len(rest), REST_COEFFICIENTS, 3), np.float32)
+    result[:, :coefficients] = rest.reshape(len(rest), 3, coefficients).transpose(0, 2, 1)
+    return result
+
+
+def _tensor(values: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))

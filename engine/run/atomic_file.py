@@ -1,0 +1,46 @@
+"""Files that appear whole or not at all: written beside their place, flushed, then renamed."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+TEMPORARY_SUFFIX = ".part"
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A file open for writing that takes the place of `path` when the block ends without error.
+
+    On any error (a full disk, a cancelled save) what stood at `path` is left as it was and the
+    partial file is removed. Raises OSError.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    try:
+        with temporary.open("wb") as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _flush_folder(path.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the system lets a folder be opened (POSIX)."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def disk_error(path: Path, error: OSError) -> str:
+    """A sentence for the user about a file that could not be written."""
+    reason = error.strerror or str(error)
+    return f"{path} could not be written: {reason}."

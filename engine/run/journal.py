@@ -1,0 +1,77 @@
+"""`journal.jsonl`: every command carried out and every applied change, with its step.
+
+Together with settings and seed it repeats a run. The changes of one gesture (one drag of a slider)
+make one entry, which keeps the step and value of each change inside.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.run.metrics_log import finite
+from engine.setting_info import Value
+
+
+class Journal:
+    """Appends entries to `path`; every method may raise OSError (a full disk)."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+        self._gesture: dict[str, Any] | None = None
+
+    def record(self, step: int, what: str, details: Mapping[str, object] | None = None) -> None:
+        """Write one entry at once."""
+        self.end_gesture()
+        self._write({"step": step, "what": what, **(details or {})})
+
+    def record_setting(
+        self, step: int, name: str, old: Value, new: Value, *, gesture: int, held: bool
+    ) -> None:
+        """Note a changed setting; changes of one gesture (not 0) are gathered into one entry."""
+        open_gesture = self._gesture
+        if (
+            open_gesture is not None
+            and gesture != 0
+            and open_gesture["gesture"] == gesture
+            and open_gesture["name"] == name
+        ):
+            open_gesture.update(step=step, new=new)
+            open_gesture["changes"].append([step, new])
+            return
+        self.end_gesture()
+        self._gesture = {
+            "step": step,
+            "what": "SetSetting",
+            "name": name,
+            "old": old,
+            "new": new,
+            "held": held,
+            "gesture": gesture,
+            "changes": [[step, new]],
+        }
+        if gesture == 0:
+            self.end_gesture()
+
+    def end_gesture(self) -> None:
+        """Write the gesture gathered so far."""
+        if self._gesture is not None:
+            entry, self._gesture = self._gesture, None
+            self._write(entry)
+
+    def close(self) -> None:
+        """Write what is pending and close the file."""
+        try:
+            self.end_gesture()
+        finally:
+            self._file.close()
+
+    def _write(self, entry: Mapping[str, object]) -> None:
+        self._file.write(json.dumps(finite(entry), allow_nan=False) + "\n")
+        self._file.flush()
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """The entries of a journal; a last line cut short by a crash is left out."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]

@@ -1,0 +1,204 @@
+"""What a run leaves on disk, and where.
+
+    run.toml  journal.jsonl  metrics.jsonl  run.log  checkpoints/  exports/  views/
+
+Paths inside are relative, so that a folder may move to another machine. A new run never writes
+into a folder that holds something.
+"""
+
+import dataclasses
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import tomli_w
+
+from engine.errors import RunFolderError, SettingError
+from engine.run.atomic_file import TEMPORARY_SUFFIX, atomic_file
+from engine.settings import Settings
+
+APP_NAME = "splatscope"
+FORMAT_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFacts:
+    """What `run.toml` tells about a run besides its settings; `scene` is as written there."""
+
+    scene: str
+    scene_name: str
+    backend: str
+    device: str
+    versions: dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run; making the object touches nothing on disk."""
+
+    path: Path
+
+    @property
+    def facts_path(self) -> Path:
+        """Settings that differ from the defaults, seed, versions, device, scene."""
+        return self.path / "run.toml"
+
+    @property
+    def journal_path(self) -> Path:
+        """Every command and applied change, one JSON object a line."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def metrics_path(self) -> Path:
+        """One JSON object a step."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def log_path(self) -> Path:
+        """The log of the program while this run was open."""
+        return self.path / "run.log"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of exact states."""
+        return self.path / "checkpoints"
+
+    @property
+    def exports(self) -> Path:
+        """The folder of splat files."""
+        return self.path / "exports"
+
+    @property
+    def views(self) -> Path:
+        """The folder of rendered pictures."""
+        return self.path / "views"
+
+    def checkpoint_path(self, step: int) -> Path:
+        """Where the state after `step` steps is kept."""
+        return self.checkpoints / f"step-{step:06d}.safetensors"
+
+    def export_path(self, step: int) -> Path:
+        """Where the splats after `step` steps are kept."""
+        return self.exports / f"step-{step:06d}.ply"
+
+    def last_checkpoint(self) -> Path | None:
+        """The checkpoint with the highest step, or None."""
+        found = {
+            int(match[1]): path
+            for path in self.checkpoints.glob("step-*.safetensors")
+            if (match := re.fullmatch(r"step-(\d+)\.safetensors", path.name))
+        }
+        return found[max(found)] if found else None
+
+    def create(self) -> None:
+        """Make the folder and its sub-folders; RunFolderError when it holds something already."""
+        require_unused(self.path)
+        try:
+            for folder in (self.checkpoints, self.exports, self.views):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunFolderError(
+                f"The run folder {self.path} cannot be made: {error.strerror or error}. "
+                "Choose another folder.",
+                path=self.path,
+            ) from error
+
+    def reopen(self) -> None:
+        """Make what is missing in an old folder and remove what a killed program left half done."""
+        for folder in (self.checkpoints, self.exports, self.views):
+            folder.mkdir(exist_ok=True)
+            for partial in folder.glob("*" + TEMPORARY_SUFFIX):
+                partial.unlink()
+
+    def write_facts(self, settings: Settings, facts: RunFacts) -> None:
+        """Write `run.toml` anew. Raises OSError."""
+        document: dict[str, Any] = {
+            "format_version": FORMAT_VERSION,
+            "scene": facts.scene,
+            "scene_name": facts.scene_name,
+            "backend": facts.backend,
+            "device": facts.device,
+            "seed": settings.run.seed,
+            "versions": facts.versions,
+            "settings": settings.differences(),
+        }
+        with atomic_file(self.facts_path) as handle:
+            handle.write(tomli_w.dumps(document).encode("utf-8"))
+
+    def read_facts(self) -> tuple[Settings, RunFacts]:
+        """The settings and facts of an old run; RunFolderError when they cannot be read."""
+        path = self.facts_path
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+            settings = Settings().updated(document["settings"])
+            facts = RunFacts(
+                scene=str(document["scene"]),
+                scene_name=str(document["scene_name"]),
+                backend=str(document["backend"]),
+                device=str(document["device"]),
+                versions=dict(document["versions"]),
+            )
+        except FileNotFoundError:
+            raise RunFolderError(
+                f"{self.path} is not a run folder: it has no run.toml. Expected the folder of an "
+                "earlier run.",
+                path=self.path,
+            ) from None
+        except KeyError as error:
+            raise RunFolderError(f"{path} lacks the entry {error}.", path=path) from error
+        except (OSError, ValueError, TypeError, SettingError) as error:
+            raise RunFolderError(f"{path} cannot be read: {error}", path=path) from error
+        if document.get("format_version", 0) > FORMAT_VERSION:
+            raise RunFolderError(
+                f"{path} was written by a newer version of the program (format "
+                f"{document['format_version']}, this one reads up to {FORMAT_VERSION}). Update the "
+                "program.",
+                path=path,
+            )
+        return settings, facts
+
+    def scene_reference(self, scene: Path) -> str:
+        """`scene` as `run.toml` holds it: relative to the folder wherever that is possible."""
+        try:
+            return Path(os.path.relpath(scene.resolve(), self.path.resolve())).as_posix()
+        except ValueError:  # another drive
+            return str(scene.resolve())
+
+    def scene_path(self, reference: str) -> Path:
+        """The path that `scene_reference` was made from."""
+        return Path(os.path.normpath(self.path.resolve() / reference))
+
+
+def require_unused(path: Path) -> None:
+    """RunFolderError when `path` is a file or a folder that holds something."""
+    if path.is_file():
+        raise RunFolderError(
+            f"{path} is a file; a run needs a new or empty folder. Choose another place.",
+            path=path,
+        )
+    if path.is_dir() and any(path.iterdir()):
+        resumable = (path / "run.toml").exists()
+        remedy = "continue it with --resume, or choose" if resumable else "choose"
+        what = "an earlier run" if resumable else "files"
+        raise RunFolderError(
+            f"The folder {path} already holds {what}; {remedy} a new or empty folder.", path=path
+        )
+
+
+def user_runs_folder() -> Path:
+    """Where runs are kept when nobody names a place."""
+    return Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)) / "runs"
+
+
+def free_folder(parent: Path, name: str) -> Path:
+    """The first of `parent/name-1`, `parent/name-2` … that does not exist."""
+    safe = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
+    taken = [
+        int(match[1])
+        for path in (parent.iterdir() if parent.is_dir() else ())
+        if (match := re.fullmatch(re.escape(safe) + r"-(\d+)", path.name))
+    ]
+    return parent / f"{safe}-{max(taken, default=0) + 1}"
