@@ -1,0 +1,109 @@
+"""Opening a scene: which format it is, its photos, the split, the frame, the check."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from engine.dataset.checks import check_geometry
+from engine.dataset.geometry import camera_centers, frame_of, pose_in_frame
+from engine.dataset.layout import find_layout
+from engine.dataset.loading import Cancelled, Loading, Progress
+from engine.dataset.photo_matching import MatchedPhoto, match_photos
+from engine.dataset.posed_files import PosedFiles
+from engine.dataset.scene import Finding, Scene
+from engine.errors import SceneError
+from engine.settings import Settings
+
+
+def load_scene(
+    path: Path,
+    settings: Settings,
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+) -> Scene:
+    """The scene at `path`: a folder, a model folder, or a transforms.json. No photo is decoded.
+
+    What can be worked around becomes a finding; a scene that cannot be trained on raises
+    SceneError. `progress(stage, file, done, total)` is called in this thread. `cancelled()` is
+    asked many times a second and ends in LoadingCancelled.
+    """
+    loading = Loading(progress, cancelled)
+    path = path.expanduser().absolute()
+    try:
+        layout = find_layout(path, loading)
+        posed = _finite_points(layout.read(loading))
+    except OSError as error:
+        message = f"{error.filename or path} cannot be read: {error.strerror or error}."
+        raise SceneError(message, path=path) from error
+    matched, findings = match_photos(posed, settings.scene.resolution, loading)
+    findings = [*layout.findings, *posed.findings, *findings]
+    split, note = _split(matched, settings.scene.test_every)
+    findings += note
+    centers = camera_centers([item.photo.camera for item in matched])
+    frame = frame_of(centers, posed.points)
+    loading.report("check", layout.root.name, 0, 1)
+    findings += check_geometry(posed, matched, split, frame, loading)
+    photos = tuple(
+        dataclasses.replace(
+            item.photo,
+            camera=item.photo.camera.moved(pose_in_frame(item.posed.world_to_camera, frame)),
+            held_out=held_out,
+        )
+        for item, held_out in zip(matched, split, strict=True)
+    )
+    return Scene(
+        name=layout.root.name,
+        path=path,
+        photos=photos,
+        points=frame.to_engine(posed.points),
+        point_colors=posed.point_colors,
+        frame=frame,
+        findings=tuple(findings),
+        has_alpha=any(item.has_alpha for item in matched),
+        random_half_size=posed.random_half_size,
+    )
+
+
+def _finite_points(posed: PosedFiles) -> PosedFiles:
+    finite = np.asarray(np.isfinite(posed.points).all(axis=1))
+    if finite.all():
+        return posed
+    message = f"{int((~finite).sum())} sparse points are not finite and were dropped."
+    rows = np.cumsum(finite) - 1
+    photos = tuple(
+        item
+        if item.observations is None
+        else dataclasses.replace(
+            item,
+            observations=dataclasses.replace(
+                item.observations,
+                pixels=item.observations.pixels[finite[item.observations.points]],
+                points=rows[item.observations.points[finite[item.observations.points]]],
+            ),
+        )
+        for item in posed.photos
+    )
+    return dataclasses.replace(
+        posed,
+        photos=photos,
+        points=posed.points[finite],
+        point_colors=posed.point_colors[finite],
+        findings=(*posed.findings, Finding("points_dropped", "warning", "", message)),
+    )
+
+
+def _split(matched: list[MatchedPhoto], test_every: int) -> tuple[list[bool], list[Finding]]:
+    """Which photos are held out: by the files' own split, else every n-th name."""
+    own = [item.posed.held_out for item in matched]
+    if all(value is not None for value in own):
+        split = [bool(value) for value in own]
+    else:
+        split = [test_every > 0 and place % test_every == 0 for place in range(len(matched))]
+    if all(split):
+        message = (
+            f"All {len(split)} photos would be held out (one in {test_every or 'split'}); none is, "
+            "so there is nothing to measure on. Raise 'hold out every' or add photos."
+        )
+        return [False] * len(split), [Finding("nothing_held_out", "warning", "", message)]
+    return split, []

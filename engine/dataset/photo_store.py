@@ -1,0 +1,154 @@
+"""All photos of a scene, decoded once by worker threads and kept as bytes.
+
+Pillow and torch let go of the interpreter while they work, so threads do. What a photo becomes
+depends on the photo alone: the number of threads changes nothing.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from engine.dataset.images import PhotoPixels, load_photo
+from engine.dataset.loading import Cancelled, Loading, Progress
+from engine.dataset.scene import Finding, Photo, Scene
+from engine.errors import SceneError
+from engine.settings import Settings
+
+_POLL_SECONDS = 0.1
+_MEMINFO = Path("/proc/meminfo")
+
+
+def photo_bytes(scene: Scene) -> int:
+    """How much memory the decoded photos will take."""
+    channels = 4 if scene.has_alpha else 3
+    return sum(photo.camera.width * photo.camera.height * channels for photo in scene.photos)
+
+
+def available_bytes() -> int | None:
+    """Memory that may be taken without swapping, where the system says it."""
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:  # not Linux
+        return None
+    return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:")), None)
+
+
+class PhotoStore:
+    """Decoded photos by their index in the scene."""
+
+    def __init__(self, scene: Scene, settings: Settings) -> None:
+        """Nothing is decoded yet; `load_all` does that."""
+        self.scene = scene
+        self._threads = settings.device.threads or os.cpu_count() or 1
+        self._pixels: tuple[PhotoPixels, ...] | None = None
+
+    def load_all(
+        self, progress: Progress | None = None, cancelled: Cancelled | None = None
+    ) -> Scene:
+        """Decode every photo; the scene to go on with, whose indices are this store's.
+
+        It is the scene given, unless photos turn out to be broken: those are left out, each with a
+        finding. Raises SceneError when memory will not do or no photo to train on is left,
+        LoadingCancelled soon after `cancelled()` is true. `progress` is called in this thread.
+        """
+        if self._pixels is not None:
+            return self.scene
+        _refuse_too_much(self.scene)
+        loading = Loading(progress, cancelled)
+        results = self._decode(loading)
+        kept = [place for place, item in enumerate(results) if isinstance(item, PhotoPixels)]
+        broken = [(place, item) for place, item in enumerate(results) if isinstance(item, str)]
+        if broken:
+            self.scene = _without_broken(self.scene, kept, broken)
+        self._pixels = tuple(item for item in results if isinstance(item, PhotoPixels))
+        return self.scene
+
+    def rgb(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
+        """Straight colours (not multiplied by alpha) at the camera's size; not to be written."""
+        return self._loaded()[index].rgb
+
+    def alpha(self, index: int) -> UInt8[np.ndarray, "h w"] | None:
+        """Opacity of each pixel, or None for a photo without transparency; not to be written."""
+        return self._loaded()[index].alpha
+
+    def close(self) -> None:
+        """Forget every pixel."""
+        self._pixels = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the decoded photos take."""
+        pixels = self._pixels or ()
+        return sum(p.rgb.nbytes + (0 if p.alpha is None else p.alpha.nbytes) for p in pixels)
+
+    def _loaded(self) -> tuple[PhotoPixels, ...]:
+        if self._pixels is None:
+            raise RuntimeError("photos were asked for before load_all or after close")
+        return self._pixels
+
+    def _decode(self, loading: Loading) -> list[PhotoPixels | str]:
+        """Pixels by place, or the message of why not."""
+        photos = self.scene.photos
+        results: list[PhotoPixels | str] = [""] * len(photos)
+        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="photo decoder")
+        try:
+            waiting = {pool.submit(_load, photo): place for place, photo in enumerate(photos)}
+            loading.report("Decoding photos", photos[0].name, 0, len(photos))
+            for done, future in enumerate(_as_done(set(waiting), loading), start=1):
+                place = waiting[future]
+                results[place] = future.result()
+                loading.report("Decoding photos", photos[place].name, done, len(photos))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+        return results
+
+
+def _as_done(
+    waiting: set[Future[PhotoPixels | str]], loading: Loading
+) -> Iterator[Future[PhotoPixels | str]]:
+    while waiting:
+        done, waiting = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+        loading.poll()
+        yield from done
+
+
+def _load(photo: Photo) -> PhotoPixels | str:
+    try:
+        pixels = load_photo(photo)
+    except SceneError as error:
+        return str(error)
+    pixels.rgb.flags.writeable = False
+    if pixels.alpha is not None:
+        pixels.alpha.flags.writeable = False
+    return pixels
+
+
+def _refuse_too_much(scene: Scene) -> None:
+    needed, available = photo_bytes(scene), available_bytes()
+    if available is not None and needed > available:
+        raise SceneError(
+            f"The {len(scene.photos)} photos of {scene.name} need {needed / 2**30:.1f} GiB of "
+            f"memory, {available / 2**30:.1f} GiB are free. Lower the resolution (2, 4 or 8).",
+            path=scene.path,
+            value=needed,
+        )
+
+
+def _without_broken(scene: Scene, kept: list[int], broken: list[tuple[int, str]]) -> Scene:
+    photos = tuple(scene.photos[place] for place in kept)
+    if all(photo.held_out for photo in photos):
+        raise SceneError(
+            f"No photo of {scene.name} is left to train on: {len(broken)} of {len(scene.photos)} "
+            f"cannot be decoded. {broken[0][1]}",
+            path=scene.photos[broken[0][0]].path,
+        )
+    notes = tuple(
+        Finding("photo_unreadable", "error", scene.photos[place].name, f"{text} It is left out.")
+        for place, text in broken
+    )
+    return dataclasses.replace(scene, photos=photos, findings=scene.findings + notes)
