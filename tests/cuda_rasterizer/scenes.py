@@ -189,12 +189,18 @@ def scene_of(
 
 
 NAN, INF = float("nan"), float("inf")
-_BEHIND_NOTHING = [0.02, 0.03, 3.0]  # a healthy splat that each hard case has for company
+_HEALTHY = [0.02, 0.03, 3.0]  # the mean of the splat that each dead one has for company
 
 
 def _with_company(changed: dict[str, Any], dtype: torch.dtype) -> SplatScene:
     """Splat 0 is healthy, splat 1 has the given values instead of healthy ones."""
-    scene = scene_of([_BEHIND_NOTHING, [0.1, -0.1, 2.0]], dtype=dtype, background=[0.1, 0.2, 0.3])
+    scene = scene_of(
+        [_HEALTHY, [0.1, -0.1, 2.0]],
+        scales=[[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]],
+        quaternions=[[0.9, 0.3, -0.4, 0.2], [0.9, 0.3, -0.4, 0.2]],
+        dtype=dtype,
+        background=[0.1, 0.2, 0.3],
+    )
     for name, value in changed.items():
         getattr(scene, name)[1] = torch.as_tensor(value, dtype=dtype)
     return scene
