@@ -60,11 +60,16 @@ class PrivateDisplay:
         )
         self._stack.callback(_end, screen)
         os.close(writing)
-        try:
-            ready, _, _ = select.select([reading], [], [], 20)
-            number = os.read(reading, 16).decode().strip() if ready else ""
-        finally:
-            os.close(reading)
+        number = ""
+        with os.fdopen(reading, "rb", buffering=0) as answers:
+            # the number and the end of its line come in two writes; Xvfb dies of a closed pipe
+            while not number.endswith("\n"):
+                ready, _, _ = select.select([answers], [], [], 20)
+                part = answers.read(16).decode() if ready else ""
+                if not part:
+                    break
+                number += part
+        number = number.strip()
         if not number:
             self.close()
             raise RuntimeError("Xvfb did not open a display within 20 s.")
