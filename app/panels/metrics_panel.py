@@ -1,0 +1,254 @@
+"""The plots: loss by term, PSNR, splats and speed, with marks where things happened.
+
+Numbers are taken in as they come; the plots are drawn anew at most twice a second, from as many
+points as they have pixels, and only while they can be seen.
+"""
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
+
+from app.palette import Palette
+from app.panels.metrics_history import Mark, MarkKind, MetricsHistory, reduced
+from app.panels.panel import Panel
+from app.panels.plot import Curve, Plot
+from app.panels.setting_values import format_value
+from app.theme import set_role
+from engine.messages import (
+    Evaluated,
+    Event,
+    OpacitiesReset,
+    RunStarted,
+    SceneOpened,
+    SettingApplied,
+    ShDegreeRaised,
+    Stepped,
+)
+from engine.settings import setting_info
+
+REPAINT_INTERVAL_MS = 500
+CALM_POINTS = 8  # a training photo's PSNR is drawn as means of at least so many steps
+WIDE_PX = 1150  # from here on the speed has a plot of its own
+UNMARKED_GROUPS = ("preview", "device")  # changes that do not touch what is learnt
+
+LOSS_CURVES = (
+    Curve("total", "total", "text"),
+    Curve("l1", "L1", "accent"),
+    Curve("dssim", "1 - SSIM", "violet"),
+)
+PSNR_CURVES = (Curve("held_out", "held out", "good", dots=True), Curve("train", "train", "accent"))
+SPLAT_CURVES = (Curve("splats", "splats", "text", digits=6),)
+SPEED_CURVES = (Curve("speed", "steps/s", "accent", digits=3),)
+
+
+class MetricsPanel(Panel):
+    """Four plots in a row; in a narrow window splats and speed share a place."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Metrics", parent)
+        set_role(self, "")
+        self.title_label.hide()
+        self.layout().setContentsMargins(0, 0, 0, 0)  # type: ignore[union-attr]
+        self.history = MetricsHistory()
+        self._first_step = 0
+        self._zoom: tuple[float, float] | None = None
+        self._shows_speed = False
+        self._repaint_timer = QTimer(self)
+        self._repaint_timer.setInterval(REPAINT_INTERVAL_MS)
+        self._repaint_timer.setSingleShot(True)
+        self._repaint_timer.timeout.connect(self._repaint)
+        self._stale = False
+        self.loss = Plot("Loss", LOSS_CURVES, can_log=True, parent=self)
+        self.psnr = Plot("PSNR", PSNR_CURVES, parent=self)
+        self.splats = Plot("Splats", SPLAT_CURVES, parent=self)
+        self.speed = Plot("Speed", SPEED_CURVES, parent=self)
+        self.plots = (self.loss, self.psnr, self.splats, self.speed)
+        self._build()
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the loss is drawn by its logarithm."""
+        return self.loss.logarithmic
+
+    def set_logarithmic(self, logarithmic: bool) -> None:
+        """Draw the loss by its logarithm, or as it is."""
+        self._log.setChecked(logarithmic)
+        self.loss.set_logarithmic(logarithmic)
+
+    def show_all(self) -> None:
+        """Follow the whole run again after a zoom."""
+        self._zoom = None
+        self._repaint()
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def handle(self, event: Event) -> None:
+        """Take in numbers and marks."""
+        match event:
+            case Stepped():
+                self.history.add_steps(
+                    event.steps,
+                    event.loss,
+                    event.l1,
+                    event.ssim,
+                    event.psnr,
+                    event.splats,
+                    event.steps_per_second,
+                )
+            case Evaluated():
+                self.history.add_evaluation(event.step, event.psnr)
+            case OpacitiesReset():
+                subject = f"opacities reset to {event.value:g}"
+                self.history.add_mark(Mark(event.step, MarkKind.RESET, subject))
+            case ShDegreeRaised():
+                subject = f"SH degree {event.degree}"
+                self.history.add_mark(Mark(event.step, MarkKind.DEGREE, subject))
+            case SettingApplied():
+                self._mark_change(event)
+            case RunStarted():
+                self.history.clear()
+                self._first_step = event.step
+                self._zoom = None
+            case SceneOpened():
+                self._count_held_out(event)
+            case _:
+                return
+        self._repaint_soon()
+
+    def set_colors(self, colors: Palette) -> None:
+        """Repaint in the colours of a theme."""
+        super().set_colors(colors)
+        for plot in self.plots:
+            plot.set_colors(colors)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up with what happened while the panel was hidden."""
+        super().showEvent(event)
+        if self._stale:
+            self._repaint_timer.start(0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the speed its own place where there is room."""
+        super().resizeEvent(event)
+        self._arrange()
+        self._repaint_soon()
+
+    def _mark_change(self, event: SettingApplied) -> None:
+        info = setting_info(event.name)
+        if event.held or event.old == event.new or info.group in UNMARKED_GROUPS:
+            return
+        kind = MarkKind.LOSS if info.changes_loss else MarkKind.CHANGE
+        subject = f"{info.group_label}, {info.label}"
+        before, after = format_value(info, event.old), format_value(info, event.new)
+        self.history.add_mark(Mark(event.step, kind, subject, before, after))
+
+    def _count_held_out(self, event: SceneOpened) -> None:
+        count = sum(photo.held_out for photo in event.photos)
+        plural = "" if count == 1 else "s"
+        self.psnr.set_word(
+            "held_out",
+            f"held out ({count})" if count else "none held out",
+            f"Mean over {count} held-out photo{plural}. The fewer there are, the more it jumps "
+            "from run to run."
+            if count
+            else "No photo is held out, so there is no PSNR that training has not seen.",
+        )
+
+    # --- drawing --------------------------------------------------------------------------------
+
+    def _repaint_soon(self) -> None:
+        self._stale = True
+        if self.isVisible() and not self._repaint_timer.isActive():
+            self._repaint_timer.start(REPAINT_INTERVAL_MS)
+
+    def _repaint(self) -> None:
+        if not self.isVisible() or self.window().isMinimized():
+            return
+        self._stale = False
+        for plot in self.plots:
+            if plot.isVisible():
+                self._draw(plot)
+
+    def _draw(self, plot: Plot) -> None:
+        low, high = self._zoom or (-1.0, float(self.history.last_step + 1))
+        columns = plot.columns
+        steps = self.history.steps
+        x = steps.column("step")
+        if plot is self.loss:
+            for key in ("total", "l1", "dssim"):
+                plot.set_curve(key, *reduced(x, steps.column(key), low, high, columns))
+        elif plot is self.psnr:
+            train = reduced(x, steps.column("psnr"), low, high, columns, CALM_POINTS)
+            plot.set_curve("train", *train)
+            measured = self.history.evaluations
+            held_out = reduced(measured.column("step"), measured.column("psnr"), low, high, columns)
+            plot.set_curve("held_out", *held_out)
+        elif plot is self.splats:
+            plot.set_curve("splats", *reduced(x, steps.column("splats"), low, high, columns))
+        else:
+            speed = self.history.speed
+            curve = reduced(speed.column("step"), speed.column("speed"), low, high, columns)
+            plot.set_curve("speed", *curve)
+        plot.set_marks(self.history.marks)
+        if self._zoom is None:
+            plot.fit_all(self._first_step, max(self.history.last_step, self._first_step + 1))
+        else:
+            plot.fit(*self._zoom)
+
+    def _take_zoom(self, low: float, high: float) -> None:
+        self._zoom = (low, high)
+        self._repaint()
+
+    def _share_cursor(self, step: float | None) -> None:
+        for plot in self.plots:
+            if plot.isVisible():
+                plot.show_cursor(step)
+
+    # --- arranging ------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        for plot in self.plots:
+            row.addWidget(plot, 1)
+            plot.hovered.connect(self._share_cursor)
+            plot.zoomed.connect(self._take_zoom)
+            plot.all_asked.connect(self.show_all)
+        self.body.addLayout(row, 1)
+        self._log = self._header_button(self.loss, "log", "Draw the loss by its logarithm")
+        self._log.setCheckable(True)
+        self._log.toggled.connect(self.set_logarithmic)
+        self.loss.log_toggled.connect(self.set_logarithmic)
+        self._to_speed = self._header_button(self.splats, "speed ▸", "Show the speed instead")
+        self._to_speed.clicked.connect(self._show_speed)
+        self._to_splats = self._header_button(self.speed, "◂ splats", "Show the splats instead")
+        self._to_splats.clicked.connect(self._show_splats)
+        self._arrange()
+
+    def _header_button(self, plot: Plot, text: str, meaning: str) -> QToolButton:
+        button = QToolButton(plot)
+        button.setText(text)
+        button.setToolTip(meaning)
+        button.setAccessibleName(meaning)
+        set_role(button, "quiet-small")
+        plot.header.insertWidget(1, button)
+        return button
+
+    def _show_speed(self) -> None:
+        self._shows_speed = True
+        self._arrange()
+        self._repaint()
+        self._to_splats.setFocus()
+
+    def _show_splats(self) -> None:
+        self._shows_speed = False
+        self._arrange()
+        self._repaint()
+        self._to_speed.setFocus()
+
+    def _arrange(self) -> None:
+        wide = self.width() >= WIDE_PX
+        self.splats.setVisible(wide or not self._shows_speed)
+        self.speed.setVisible(wide or self._shows_speed)
+        self._to_speed.setVisible(not wide)
+        self._to_splats.setVisible(not wide)

@@ -1,0 +1,386 @@
+"""One plot of the metrics: curves over steps, marks where things happened, hovered values.
+
+A plot draws what it is given; what is drawn, and when, is the metrics panel's business.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QGuiApplication, QPainter, QPen
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QVBoxLayout, QWidget
+
+from app.palette import DARK, Palette
+from app.panels.axis_ticks import grown_end, linear_ticks, log_ticks, padded_range
+from app.panels.metrics_history import Mark, MarkKind, nearest
+from app.theme import set_role
+
+AXIS_WIDTH_PX = 40
+AXIS_HEIGHT_PX = 20
+TICK_POINT_SIZE = 7.5
+MARK_REACH_PX = 5
+MARK_LOOKS = {
+    MarkKind.RESET: ("muted", Qt.PenStyle.DashLine),
+    MarkKind.DEGREE: ("disabled", Qt.PenStyle.DotLine),
+    MarkKind.CHANGE: ("changed", Qt.PenStyle.DashLine),
+    MarkKind.LOSS: ("changed", Qt.PenStyle.SolidLine),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One curve: its key, its word in the legend, its colour's name in the palette."""
+
+    key: str
+    word: str
+    color: str
+    dots: bool = False
+    digits: int = 4  # significant, under the pointer
+
+
+class MarkLines(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph is untyped
+    """Dashed vertical lines over the whole height, all in one item however many there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: Sequence[Mark] = ()
+        self._colors = DARK
+        self.setZValue(-10)
+
+    def take(self, marks: Sequence[Mark], colors: Palette) -> None:
+        """Draw these marks in these colours."""
+        if list(marks) != list(self._marks) or colors != self._colors:
+            self._marks = tuple(marks)
+            self._colors = colors
+            self.update()
+
+    def boundingRect(self) -> QRectF:
+        """All that is in view."""
+        return QRectF(self.viewRect())
+
+    def follow_view(self, *_: object) -> None:
+        """The range or the size of the view has changed."""
+        self.prepareGeometryChange()
+        self.update()
+
+    def paint(self, painter: QPainter, *_: object) -> None:
+        """Draw the lines that are in view."""
+        view = self.viewRect()
+        for mark in self._marks:
+            if not view.left() <= mark.step <= view.right():
+                continue
+            color, style = MARK_LOOKS[mark.kind]
+            pen = QPen(QColor(getattr(self._colors, color)))
+            pen.setCosmetic(True)
+            pen.setStyle(style)
+            painter.setPen(pen)
+            painter.drawLine(QPointF(mark.step, view.top()), QPointF(mark.step, view.bottom()))
+
+
+class Plot(QWidget):
+    """A card with a title, a legend of coloured words and the plot itself."""
+
+    hovered = Signal(object)  # float step under the pointer, or None
+    zoomed = Signal(float, float)  # steps, by the user
+    all_asked = Signal()  # the user wants to see everything again
+    log_toggled = Signal(bool)
+
+    def __init__(
+        self,
+        title: str,
+        curves: Sequence[Curve],
+        can_log: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        set_role(self, "panel")
+        self.setAccessibleName(f"Plot of {title}")
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self.title = title
+        self.logarithmic = False
+        self._can_log = can_log
+        self._curves = tuple(curves)
+        self._colors = DARK
+        self._words = {curve.key: curve.word for curve in curves}
+        self._data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._marks: Sequence[Mark] = ()
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(12, 10, 8, 6)
+        outer.setSpacing(6)
+        outer.addLayout(self._build_header())
+        outer.addWidget(self._build_view(), 1)
+        self._build_reading()
+        self.set_colors(DARK)
+
+    # --- what is shown --------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> int:
+        """How many pixels wide the curves are."""
+        return max(int(self._box.width()), 16)
+
+    @property
+    def view_range(self) -> tuple[float, float]:
+        """The steps in view."""
+        low, high = self._box.viewRange()[0]
+        return float(low), float(high)
+
+    def data(self, key: str) -> tuple[np.ndarray, np.ndarray]:
+        """The points drawn of one curve."""
+        return self._data.get(key, (np.empty(0), np.empty(0)))
+
+    def set_curve(self, key: str, x: np.ndarray, y: np.ndarray) -> None:
+        """Draw a curve through these points."""
+        self._data[key] = (x, y)
+        shown = np.log10(np.maximum(y, 1e-12)) if self.logarithmic else y
+        self._items[key].setData(x, shown)
+        self._empty.setVisible(not any(len(points[0]) for points in self._data.values()))
+
+    def set_marks(self, marks: Sequence[Mark]) -> None:
+        """Draw these marks."""
+        self._marks = marks
+        self._lines.take(marks, self._colors)
+
+    def set_word(self, key: str, word: str, tooltip: str = "") -> None:
+        """Change a curve's word in the legend."""
+        self._words[key] = word
+        self._legend[key].setToolTip(tooltip)
+        self._write_legend()
+
+    def fit(self, first: float, last: float) -> None:
+        """Show the steps from `first` to `last`, and the height of the curves there."""
+        self._box.setXRange(first, last, padding=0)
+        lows, highs = [], []
+        for x, y in self._data.values():
+            seen = y[(x >= first) & (x <= last)]
+            seen = seen[np.isfinite(seen)]
+            if len(seen):
+                lows.append(float(seen.min()))
+                highs.append(float(seen.max()))
+        if not lows:
+            return
+        low, high = min(lows), max(highs)
+        if self.logarithmic:
+            low, high = float(np.log10(max(low, 1e-12))), float(np.log10(max(high, 1e-12)))
+        self._box.setYRange(*padded_range(low, high), padding=0)
+
+    def fit_all(self, first: float, last: float) -> None:
+        """Show everything from `first` on, with round room to the right."""
+        self.fit(first, first + grown_end(last - first))
+
+    def set_logarithmic(self, logarithmic: bool) -> None:
+        """Draw the values by their logarithms or as they are."""
+        if logarithmic == self.logarithmic:
+            return
+        self.logarithmic = logarithmic
+        for key, (x, y) in self._data.items():
+            self.set_curve(key, x, y)
+        self.fit(*self.view_range)
+        self._write_ticks()
+
+    def set_colors(self, colors: Palette) -> None:
+        """Repaint in the colours of a theme."""
+        self._colors = colors
+        self._view.setBackground(colors.panel)
+        for curve in self._curves:
+            color = QColor(getattr(colors, curve.color))
+            item = self._items[curve.key]
+            item.setPen(pg.mkPen(color, width=1))
+            if curve.dots:
+                item.setSymbolBrush(pg.mkBrush(color))
+        for axis in self._axes:
+            axis.setPen(pg.mkPen(colors.grid))
+            axis.setTextPen(pg.mkPen(colors.muted))
+        self._cursor.setPen(pg.mkPen(colors.disabled))
+        self._lines.take(self._marks, colors)
+        self._write_legend()
+
+    def show_cursor(self, step: float | None) -> None:
+        """Show the values at a step, or no values."""
+        self._cursor.setVisible(step is not None)
+        if step is None:
+            self._reading.hide()
+            return
+        self._cursor.setPos(step)
+        text = self._reading_text(step)
+        self._reading.setVisible(bool(text))
+        self._reading.setText(text)
+        low, high = self.view_range
+        on_right = step > (low + high) / 2
+        area = self._view.geometry()
+        left = area.left() + AXIS_WIDTH_PX + 4
+        width = min(self._reading.sizeHint().width(), area.right() - left)
+        self._reading.resize(width, self._reading.heightForWidth(width))
+        self._reading.move(left if on_right else area.right() - width, area.top())
+
+    # --- building -------------------------------------------------------------------------------
+
+    def _build_header(self) -> QHBoxLayout:
+        self.header = QHBoxLayout()
+        self.header.setSpacing(8)
+        self.header.addStrut(20)
+        label = QLabel(self.title.upper(), self)
+        set_role(label, "title")
+        self.header.addWidget(label)
+        self.header.addStretch(1)
+        self._legend = {curve.key: QLabel(self) for curve in self._curves}
+        for word in self._legend.values():
+            self.header.addWidget(word)
+        return self.header
+
+    def _build_view(self) -> pg.PlotWidget:
+        self._view = pg.PlotWidget(self)
+        self._view.setFrameStyle(0)
+        self._view.setMinimumHeight(60)
+        self._view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self._view.viewport().installEventFilter(self)
+        item = self._view.getPlotItem()
+        item.hideButtons()
+        item.setMenuEnabled(False)
+        item.setContentsMargins(0, 0, 4, 0)
+        self._box = item.getViewBox()
+        self._box.setMouseEnabled(x=True, y=False)
+        self._box.setMenuEnabled(False)
+        self._box.disableAutoRange()
+        self._axes = [item.getAxis("left"), item.getAxis("bottom")]
+        font = QFont(self.font())
+        font.setPointSizeF(TICK_POINT_SIZE)
+        for axis in self._axes:
+            axis.setStyle(tickFont=font, tickLength=0, tickTextOffset=4)
+            axis.enableAutoSIPrefix(False)
+        self._axes[0].setWidth(AXIS_WIDTH_PX)
+        self._axes[1].setHeight(AXIS_HEIGHT_PX)
+        self._lines = MarkLines()
+        self._box.addItem(self._lines, ignoreBounds=True)
+        self._items = {curve.key: self._build_curve(curve) for curve in self._curves}
+        self._cursor = pg.InfiniteLine(angle=90, movable=False)
+        self._cursor.setVisible(False)
+        self._box.addItem(self._cursor, ignoreBounds=True)
+        self._box.sigRangeChanged.connect(self._lines.follow_view)
+        self._box.sigResized.connect(self._lines.follow_view)
+        self._box.sigRangeChanged.connect(self._write_ticks)
+        self._box.sigResized.connect(self._write_ticks)
+        self._box.sigRangeChangedManually.connect(self._tell_zoom)
+        self._view.scene().sigMouseMoved.connect(self._follow_pointer)
+        return self._view
+
+    def _build_curve(self, curve: Curve) -> pg.PlotDataItem:
+        dots = {"symbol": "o", "symbolSize": 5, "symbolPen": None} if curve.dots else {}
+        item = pg.PlotDataItem(connect="finite", antialias=True, skipFiniteCheck=False, **dots)
+        self._box.addItem(item, ignoreBounds=True)
+        return item
+
+    def _build_reading(self) -> None:
+        self._reading = QLabel(self)
+        self._reading.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._reading.setTextFormat(Qt.TextFormat.RichText)
+        self._reading.setWordWrap(True)
+        set_role(self._reading, "reading")
+        self._reading.hide()
+        self._empty = QLabel("no steps yet", self._view)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        set_role(self._empty, "muted")
+
+    # --- pointer, keys, menu --------------------------------------------------------------------
+
+    def eventFilter(self, watched: object, event: QEvent) -> bool:
+        """Notice in the plot's own area when the pointer leaves, double-clicks, or asks a menu."""
+        if event.type() == QEvent.Type.Leave:
+            self.hovered.emit(None)
+        elif event.type() == QEvent.Type.MouseButtonDblClick:
+            self.all_asked.emit()
+            return True
+        elif event.type() == QEvent.Type.Resize:
+            self._empty.setGeometry(self._view.viewport().rect())
+        return False
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer what can be done with the plot."""
+        menu = self.context_menu()
+        menu.exec(event.globalPos())
+        menu.deleteLater()
+
+    def context_menu(self) -> QMenu:
+        """The menu of the right mouse button."""
+        menu = QMenu(self)
+        menu.addAction("Show all steps", self.all_asked.emit)
+        if self._can_log:
+            log = menu.addAction("Logarithmic")
+            log.setCheckable(True)
+            log.setChecked(self.logarithmic)
+            log.toggled.connect(self.log_toggled)
+        menu.addSeparator()
+        menu.addAction("Copy picture", self.copy_picture)
+        menu.addAction("Copy values", self.copy_values)
+        return menu
+
+    def copy_picture(self) -> None:
+        """Put a picture of the plot on the clipboard."""
+        QGuiApplication.clipboard().setPixmap(self.grab())
+
+    def copy_values(self) -> None:
+        """Put the points in view on the clipboard: curve, step, value, separated by tabs."""
+        low, high = self.view_range
+        lines = ["curve\tstep\tvalue"]
+        for curve in self._curves:
+            x, y = self.data(curve.key)
+            seen = (x >= low) & (x <= high)
+            lines += [
+                f"{curve.word}\t{step:g}\t{value:.8g}"
+                for step, value in zip(x[seen], y[seen], strict=True)
+            ]
+        QGuiApplication.clipboard().setText("\n".join(lines))
+
+    def _tell_zoom(self, *_: object) -> None:
+        self.zoomed.emit(*self.view_range)
+
+    def _follow_pointer(self, position: QPointF) -> None:
+        inside = self._box.sceneBoundingRect().contains(position)
+        self.hovered.emit(float(self._box.mapSceneToView(position).x()) if inside else None)
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def _write_ticks(self, *_: object) -> None:
+        (left, right), (bottom, top) = self._box.viewRange()
+        across = max(int(self._box.width()) // 48, 2)
+        upward = max(int(self._box.height()) // 26, 2)
+        ticks = log_ticks if self.logarithmic else linear_ticks
+        self._axes[0].setTicks([ticks(bottom, top, upward)])
+        self._axes[1].setTicks([linear_ticks(left, right, across)])
+
+    def _write_legend(self) -> None:
+        for curve in self._curves:
+            color = getattr(self._colors, curve.color)
+            label = self._legend[curve.key]
+            label.setText(f"● {self._words[curve.key]}")
+            label.setStyleSheet(f"color: {color}; font-size: 8.5pt")
+
+    def _reading_text(self, step: float) -> str:
+        lines = []
+        shown_step: float | None = None
+        for curve in self._curves:
+            x, y = self.data(curve.key)
+            index = nearest(x, step)
+            if index is None:
+                continue
+            if shown_step is None or not curve.dots:
+                shown_step = float(x[index])
+            color = getattr(self._colors, curve.color)
+            value = f"{y[index]:,.{curve.digits}g}" if y[index] < 1e4 else f"{y[index]:,.0f}"
+            lines.append(f'<span style="color:{color}">{curve.word} {value}</span>')
+        if shown_step is None:
+            return ""
+        lines.insert(0, f"step {shown_step:,.0f}")
+        low, high = self.view_range
+        reach = (high - low) / self.columns * MARK_REACH_PX
+        for mark in self._marks:
+            if abs(mark.step - step) <= reach:
+                is_change = mark.kind in (MarkKind.CHANGE, MarkKind.LOSS)
+                color = self._colors.changed if is_change else self._colors.muted
+                lines.append(f'<span style="color:{color}">{mark.step:,} {mark.text}</span>')
+        return "<br>".join(lines[:9])
