@@ -4,6 +4,7 @@ torch itself runs one thread: its reductions change bits with their number, and 
 spin against the native one. Import this module before the first tensor operation.
 """
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -54,7 +55,8 @@ def set_low_priority(low: bool) -> str | None:
     wanted = LOW_PRIORITY if low else 0
     try:
         for thread in _threads():
-            os.setpriority(os.PRIO_PROCESS, thread, wanted)
+            with contextlib.suppress(ProcessLookupError):  # it has ended in the meantime
+                os.setpriority(os.PRIO_PROCESS, thread, wanted)
     except PermissionError:
         return (
             "The system does not let this program raise its priority again; it stays low until "

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class StepStart:
-    """What a step moves before its last phase, as it was at the beginning."""
+    """What a run is at the beginning of a step.
 
+    Holds the very tensors and copies none: only the optimiser, which comes last, writes in place.
+    """
+
+    parameters: Mapping[str, Tensor]
+    moments: Mapping[str, Moments]
     random: Mapping[str, Tensor]
     remaining: tuple[int, ...]
     statistics: Mapping[str, Tensor]
@@ -39,8 +44,12 @@ class StepStart:
 
     @classmethod
     def of(cls, trainer: "Trainer") -> "StepStart":
-        """Remember it; copies nothing large, since statistics are never written in place."""
+        """Remember it."""
         return cls(
+            parameters=dict(trainer.model.items()),
+            moments={
+                name: dataclasses.replace(group) for name, group in trainer.optimizer.groups.items()
+            },
             random=trainer.streams.export_state(),
             remaining=trainer.order.remaining,
             statistics=trainer.strategy.export_state(),
@@ -51,6 +60,8 @@ class StepStart:
 
     def put_back(self, trainer: "Trainer") -> None:
         """Make the trainer what it was at the beginning of the step."""
+        trainer.model.replace(self.parameters)
+        trainer.optimizer.replace(dict(self.moments))
         trainer.streams.load_state(self.random)
         trainer.order.remaining = self.remaining
         trainer.strategy.load_state(self.statistics)

@@ -39,14 +39,15 @@ def checked_gradients(model: Gaussians, step: int) -> bool:
     for name, tensor in model.items():
         if tensor.grad is None:
             continue
-        if not all_finite(tensor.grad):
+        total = tensor.grad.sum().item()
+        if not math.isfinite(total) and not all_finite(tensor.grad):
             raise TrainingError(
                 f"The gradient of {name} is not finite at step {step}. The model is kept as it "
                 f"was after step {step - 1}; save it, or lower the learning rate of {name} and "
                 "go on.",
                 value=name,
             )
-        alive = alive or bool(tensor.grad.any())
+        alive = alive or total != 0.0 or bool(tensor.grad.any())
     return alive
 
 

@@ -1,0 +1,349 @@
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+
+from engine.errors import TrainingError
+from engine.training import trainer as trainer_module
+from engine.training.gaussians import SHAPES
+from engine.training.step_check import ZERO_GRADIENT_STEPS
+from engine.training.trainer import Trainer
+from tests.engine.training.tiny_scene import (
+    BACKEND,
+    MemoryPhotos,
+    bits,
+    camera_at,
+    changed_photo,
+    make_trainer,
+    photo_of,
+    pictures,
+    quick,
+    tiny_scene,
+)
+
+CALM: Mapping[str, Any] = {"densify_stop": 0, "opacity_reset_interval": 0}
+
+
+def step_until(trainer: Trainer, step: int) -> None:
+    while trainer.step < step:
+        trainer.step_once()
+
+
+def spied(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The order of what a step does; the optimiser's entry lists the parameters it moves."""
+    calls: list[str] = []
+
+    def spy(owner: object, name: str) -> None:
+        original = getattr(owner, name)
+
+        def called(*arguments: object, **named: object) -> object:
+            gradients = [name for name, tensor in trainer.model.items() if tensor.grad is not None]
+            calls.append(f"{name} {' '.join(gradients)}" if name == "step" else name)
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, called)
+
+    spy(trainer_module, "checked_gradients")
+    spy(trainer.strategy, "observe")
+    spy(trainer.strategy, "refine")
+    spy(trainer.model, "lower_opacities")
+    spy(trainer.optimizer, "step")
+    spy(trainer.model, "clear_gradients")
+    return calls
+
+
+def test_an_ordinary_step_goes_backward_statistics_optimiser_clear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer = make_trainer()
+    step_until(trainer, 8)  # degree 1: every parameter takes part
+    calls = spied(trainer, monkeypatch)
+    trainer.step_once()
+    everything = " ".join(SHAPES)
+    assert calls[:4] == ["checked_gradients", "observe", f"step {everything}", "clear_gradients"]
+
+
+def test_on_a_refine_step_the_optimiser_finds_no_gradient_and_moves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer = make_trainer(gradient_threshold=0.1)  # nothing grows: rows stay comparable
+    step_until(trainer, 14)
+    calls = spied(trainer, monkeypatch)
+    before = {name: tensor.detach().clone() for name, tensor in trainer.model.items()}
+    counts = {name: group.steps for name, group in trainer.optimizer.groups.items()}
+    result = trainer.step_once()
+    assert result.refined is not None
+    assert result.reset is None
+    assert calls[:4] == ["checked_gradients", "observe", "refine", "step "]
+    for name, tensor in trainer.model.items():
+        assert torch.equal(tensor, before[name])
+        assert trainer.optimizer.groups[name].steps == counts[name]
+
+
+def test_on_a_reset_step_the_opacities_alone_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make_trainer(opacity_reset_interval=13)
+    step_until(trainer, 12)
+    calls = spied(trainer, monkeypatch)
+    before = {name: tensor.detach().clone() for name, tensor in trainer.model.items()}
+    result = trainer.step_once()
+    assert result.reset == 0.01
+    assert result.refined is None
+    moved = " ".join(name for name in SHAPES if name != "opacity_logits")
+    assert calls[:4] == ["checked_gradients", "observe", "lower_opacities", f"step {moved}"]
+    assert not torch.equal(trainer.model.means, before["means"])
+    # the logit of 0.01 in float32, to the bit: the optimiser did not touch it
+    highest = torch.tensor(math.log(0.01 / 0.99))
+    assert torch.equal(trainer.model.opacity_logits, before["opacity_logits"].clamp(max=highest))
+    group = trainer.optimizer.groups["opacity_logits"]
+    assert not group.exp_avg.any()
+    assert not group.exp_avg_sq.any()
+    assert group.steps == 12
+    assert trainer.optimizer.groups["means"].steps == 13
+
+
+def test_a_step_that_refines_and_resets_does_both_and_no_optimiser() -> None:
+    trainer = make_trainer(opacity_reset_interval=15)
+    step_until(trainer, 14)
+    result = trainer.step_once()
+    assert result.refined is not None
+    assert result.reset == 0.01
+    assert trainer.model.opacities().max().item() == pytest.approx(0.01, rel=1e-5)
+    assert trainer.optimizer.groups["means"].steps == 14
+
+
+def test_on_white_one_more_reset_comes_where_densifying_begins() -> None:
+    trainer = make_trainer(background="white")
+    results = [trainer.step_once() for _ in range(12)]
+    assert [result.step for result in results if result.reset is not None] == [10]
+
+
+def test_moments_follow_their_splats_through_a_refine() -> None:
+    trainer = make_trainer(gradient_threshold=1e-3)
+    step_until(trainer, 14)
+    before = trainer.optimizer.groups["means"].exp_avg.clone()
+    edits = []
+    original = trainer.strategy.refine
+
+    def refine(*arguments: Any) -> Any:
+        edits.append(original(*arguments))
+        return edits[-1]
+
+    trainer.strategy.refine = refine  # type: ignore[method-assign]
+    trainer.step_once()
+    kept = edits[0].kept
+    after = trainer.optimizer.groups["means"].exp_avg
+    assert len(edits[0].sources) > 0
+    assert torch.equal(after[: len(kept)], before[kept])
+    assert not after[len(kept) :].any()
+    assert len(after) == len(trainer.model)
+
+
+def test_the_degree_rises_before_the_step_of_its_multiple_is_rendered() -> None:
+    trainer = make_trainer(**CALM)
+    degrees = [trainer.step_once() for _ in range(26)]
+    assert [result.step for result in degrees if result.sh_raised] == [8, 16, 24]
+    assert degrees[7].sh_degree == 1
+    assert trainer.sh_degree == 3
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+def test_every_degree_trains_ten_steps(degree: int) -> None:
+    trainer = make_trainer(sh_interval=1, sh_degree_max=degree, **CALM)
+    results = [trainer.step_once() for _ in range(10)]
+    assert trainer.sh_degree == degree
+    assert all(math.isfinite(result.loss) for result in results)
+    used = (degree + 1) ** 2 - 1
+    assert not trainer.model.sh_rest[:, used:].any()
+    if degree:
+        assert trainer.model.sh_rest[:, :used].any()
+
+
+def test_every_photo_comes_once_before_any_comes_twice() -> None:
+    trainer = make_trainer(**CALM)
+    names = [trainer.step_once().photo for _ in range(16)]
+    training = sorted(photo.name for photo in trainer.scene.training)
+    assert sorted(names[:8]) == training
+    assert sorted(names[8:]) == training
+    assert names[:8] != names[8:]
+
+
+def test_the_loss_falls_to_a_third_within_150_steps() -> None:
+    trainer = make_trainer(**CALM, ssim_weight=0.2)
+    losses = [trainer.step_once().loss for _ in range(150)]
+    assert sum(losses[-8:]) < sum(losses[:8]) / 3
+
+
+def test_two_trainers_with_one_seed_give_the_same_bits_and_another_seed_gives_others() -> None:
+    settings = {"gradient_threshold": 2e-3, "background": "random"}
+    first, second, other = (
+        make_trainer(**settings),
+        make_trainer(**settings),
+        make_trainer(**settings, seed=1),
+    )
+    for trainer in (first, second, other):
+        step_until(trainer, 17)
+    assert bits(first) == bits(second)
+    assert bits(first)["model.means"] != bits(other)["model.means"]
+
+
+def test_a_photo_that_shows_no_splat_is_skipped_and_counted() -> None:
+    scene = changed_photo(tiny_scene(), 3, photo_of("03.png", camera_at(1.8, away=True)))
+    trainer = make_trainer(scene, **CALM)
+    results = [trainer.step_once() for _ in range(16)]
+    unseen = [result for result in results if result.unseen]
+    assert {result.photo for result in unseen} == {"03.png"}
+    assert len(unseen) == 2
+    assert all(math.isfinite(result.loss) for result in unseen)
+    assert trainer.unseen == {"03.png": 2}
+    assert [len(result.notices) for result in unseen] == [1, 0]
+    assert "03.png" in unseen[0].notices[0]
+    assert trainer.optimizer.groups["means"].steps == 14
+
+
+def test_with_no_splat_in_any_photo_schedules_go_on_and_nothing_breaks() -> None:
+    away = tuple(photo_of(f"{place}.png", camera_at(place * 0.6, away=True)) for place in range(3))
+    trainer = make_trainer(tiny_scene(away))
+    results = [trainer.step_once() for _ in range(16)]
+    assert results[-1].step == 16
+    assert results[14].refined is not None
+    assert len(trainer.model) == 30
+
+
+@pytest.mark.parametrize("name", list(SHAPES))
+def test_a_gradient_that_is_not_finite_stops_before_anything_is_spoilt(name: str) -> None:
+    trainer = make_trainer(**CALM)
+    step_until(trainer, 9)
+    before = bits(trainer)
+
+    def poison(gradient: torch.Tensor) -> torch.Tensor:
+        gradient = gradient.clone()
+        gradient.view(-1)[1] = math.nan
+        return gradient
+
+    handle = getattr(trainer.model, name).register_hook(poison)
+    with pytest.raises(TrainingError, match=f"{name} is not finite at step 10"):
+        trainer.step_once()
+    assert bits(trainer) == before
+    handle.remove()
+    assert trainer.step_once().step == 10
+
+
+def test_a_loss_that_is_not_finite_names_step_and_photo(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make_trainer(**CALM)
+    step_until(trainer, 2)
+    before = bits(trainer)
+    original = trainer_module.l1_ssim
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        terms = original(*arguments, **named)
+        return dataclasses.replace(terms, loss=terms.loss * math.nan)
+
+    monkeypatch.setattr(trainer_module, "l1_ssim", broken)
+    with pytest.raises(TrainingError, match=r"loss of step 3 is nan on photo 0\d.png"):
+        trainer.step_once()
+    assert bits(trainer) == before
+
+
+def test_a_parameter_that_is_not_finite_is_refused_at_the_start() -> None:
+    model = make_trainer().model
+    with torch.no_grad():
+        model.log_scales[2, 1] = math.inf
+    scene = tiny_scene()
+    photos = MemoryPhotos(list(pictures()), [None] * 10)
+    with pytest.raises(TrainingError, match="log_scales"):
+        Trainer(scene, photos, quick(), backend=BACKEND, model=model)
+
+
+def test_extreme_splats_stay_finite() -> None:
+    trainer = make_trainer(**CALM)
+    camera = trainer.scene.training[0].camera
+    with torch.no_grad():
+        trainer.model.log_scales[0] = 20.0
+        trainer.model.opacity_logits[1] = 50.0
+        just_ahead = camera.center + 1e-6 * camera.forward
+        trainer.model.means[2] = torch.as_tensor(just_ahead, dtype=torch.float32)
+        trainer.model.rotations[3] = 0.0
+    step_until(trainer, 10)
+    assert trainer.model.non_finite() is None
+
+
+def test_a_splat_whose_children_would_not_be_finite_stops_the_refine_and_is_kept() -> None:
+    trainer = make_trainer(gradient_threshold=1e-6)
+    step_until(trainer, 14)
+    with torch.no_grad():
+        trainer.model.log_scales[:] = 100.0  # exp of it is beyond float32
+    with pytest.raises(TrainingError, match=r"not finite"):
+        trainer.densify_now()
+    assert len(trainer.model) == 30
+    assert trainer.model.non_finite() is None
+
+
+def test_memory_running_out_is_told_in_words_and_the_step_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer = make_trainer(**CALM)
+    step_until(trainer, 3)
+    before = bits(trainer)
+    for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
+
+        def fails(*arguments: Any, error: Exception = error, **named: Any) -> Any:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(trainer_module, "l1_ssim", fails)
+            with pytest.raises(TrainingError, match="Memory ran out in step 4 with 30 splats"):
+                trainer.step_once()
+        assert bits(trainer) == before
+
+
+def test_gradients_that_are_always_zero_are_noticed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make_trainer(**CALM)
+    original = trainer_module.l1_ssim
+
+    def silent(*arguments: Any, **named: Any) -> Any:
+        terms = original(*arguments, **named)
+        return dataclasses.replace(terms, loss=terms.loss * 0.0)
+
+    monkeypatch.setattr(trainer_module, "l1_ssim", silent)
+    results = [trainer.step_once() for _ in range(ZERO_GRADIENT_STEPS + 5)]
+    told = [result.step for result in results if result.notices]
+    assert told == [ZERO_GRADIENT_STEPS]
+    assert "exactly zero" in results[ZERO_GRADIENT_STEPS - 1].notices[0]
+
+
+def test_a_photo_of_another_size_than_its_camera_is_named() -> None:
+    shown = [picture[:-1] for picture in pictures()]
+    trainer = Trainer(tiny_scene(), MemoryPhotos(shown, [None] * 10), quick(), backend=BACKEND)
+    with pytest.raises(TrainingError, match=r"decoded to 24x19 pixels; its camera expects 24x20"):
+        trainer.step_once()
+
+
+def test_a_scene_without_training_photos_is_refused() -> None:
+    held_out = (photo_of("a.png", camera_at(0.0), held_out=True),)
+    with pytest.raises(TrainingError, match="no photo to train on"):
+        make_trainer(tiny_scene(held_out))
+
+
+def test_a_single_photo_survives_resets_and_prunes_with_a_warning() -> None:
+    one = tiny_scene((photo_of("0.png", camera_at(0.0)),))
+    trainer = make_trainer(one, opacity_reset_interval=20, prune_opacity=0.02)
+    results = [trainer.step_once() for _ in range(60)]
+    assert len(trainer.model) > 0
+    assert trainer.extent > 0
+    notices = [notice for result in results for notice in result.notices]
+    assert any("only 1 training photos" in notice for notice in notices)
+    assert any("most opaque were kept" in notice for notice in notices)
+
+
+def test_a_step_reports_plain_numbers() -> None:
+    result = make_trainer().step_once()
+    assert result.step == 1
+    assert result.loss == pytest.approx(0.8 * result.l1 + 0.2 * (1 - result.ssim), rel=1e-5)
+    assert result.psnr > 0
+    assert result.seconds > 0
+    assert result.splats == 30
+    for field in dataclasses.fields(result):
+        assert not isinstance(getattr(result, field.name), torch.Tensor)
