@@ -50,11 +50,15 @@ class OpenScene(Command):
 
 @dataclasses.dataclass(frozen=True)
 class ResumeRun(Command):
-    """Load the scene of a run folder and continue from its last checkpoint."""
+    """Load the scene of a run folder and continue from its last checkpoint.
+
+    `scene` says where the scene is now, when it is not where the run folder remembers it.
+    """
 
     run_folder: Path
     changes: tuple[tuple[str, Value], ...] = ()
     start: bool = True
+    scene: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,21 +10,13 @@ from collections import deque
 
 from engine.cameras import Camera
 from engine.messages import View
+from engine.settings import Preview
 
 SCALES = (1.0, 0.5, 0.25)
 MOVING_SECONDS = 0.25  # a camera counts as moving for this long after the last moving view
 SMOOTH_SECONDS = 0.033  # a picture of a moving camera should cost no more than this
 SHARE_WINDOW_SECONDS = 4.0  # the measured share is that of the last seconds
 FORGETTING = 0.3  # weight of the newest measurement of cost
-
-
-@dataclasses.dataclass(frozen=True)
-class PreviewSettings:
-    """The live settings that rule the picture."""
-
-    mode: str = "live"  # "live", "still" or "off"
-    share_rest: float = 0.02
-    share_moving: float = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,25 +56,23 @@ class ViewScheduler:
         self._shown = None
         self._coarsest_only = False
 
-    def due(
-        self, now: float, version: int, settings: PreviewSettings, *, training: bool
-    ) -> Plan | None:
+    def due(self, now: float, version: int, settings: Preview, *, training: bool) -> Plan | None:
         """The picture to draw now, or None. `version` changes whenever the model does."""
         if self._started is None:
             self._started = now
         view = self._view
-        if view is None or settings.mode == "off":
+        if view is None or settings.preview == "off":
             return None
         moving = now < self._moving_until
         scale = self._scale(view) if moving or self._coarsest_only else SCALES[0]
         new_view = self._shown is None or self._shown[0] is not view
         coarse = not new_view and self._shown is not None and scale > self._shown[1]
         changed = not new_view and self._shown is not None and self._shown[2] != version
-        if not (new_view or coarse or (changed and (settings.mode == "live" or not training))):
+        if not (new_view or coarse or (changed and (settings.preview == "live" or not training))):
             return None
         if training:
             urgent = new_view or coarse or moving
-            share = settings.share_moving if urgent else settings.share_rest
+            share = settings.preview_share_moving if urgent else settings.preview_share_rest
             if share <= 0 or now < self._last_end + self._last_cost * (1 - share) / share:
                 return None
         return Plan(view=view, camera=_resized(view.camera, scale), scale=scale)

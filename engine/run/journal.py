@@ -26,9 +26,12 @@ class Journal:
         self._write({"step": step, "what": what, **(details or {})})
 
     def record_setting(
-        self, step: int, name: str, old: Value, new: Value, *, gesture: int, held: bool
+        self, step: int, name: str, old: Value | None, new: Value, *, gesture: int, held: bool
     ) -> None:
-        """Note a changed setting; changes of one gesture (not 0) are gathered into one entry."""
+        """Note a changed setting; changes of one gesture (not 0) are gathered into one entry.
+
+        `old` is None where it is not known: a flag given on resume.
+        """
         open_gesture = self._gesture
         if (
             open_gesture is not None

@@ -194,11 +194,13 @@ def user_runs_folder() -> Path:
 
 
 def free_folder(parent: Path, name: str) -> Path:
-    """The first of `parent/name-1`, `parent/name-2` … that does not exist."""
+    """`parent/name-N` with the first N above all that exist; a plain `name` counts as 1."""
     safe = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
     taken = [
         int(match[1])
         for path in (parent.iterdir() if parent.is_dir() else ())
         if (match := re.fullmatch(re.escape(safe) + r"-(\d+)", path.name))
     ]
+    if (parent / safe).exists():
+        taken.append(1)
     return parent / f"{safe}-{max(taken, default=0) + 1}"

@@ -1,0 +1,88 @@
+"""Command-line flags made from the declaration of the settings; flat, one a setting."""
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from engine.presets import load_preset, preset_names
+from engine.setting_info import SettingInfo, Value
+from engine.settings import Settings, all_settings, setting_info
+
+EXIT_FAILURE = 1
+EXIT_ARGUMENTS = 2
+_PREFIX = "setting:"
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes no abbreviations, and names the nearest flag for one that it does not know."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+    def error(self, message: str) -> NoReturn:
+        """Print one sentence and leave with 2."""
+        self.exit(EXIT_ARGUMENTS, f"{self.prog}: {message}\n")
+
+    def refuse_unknown(self, extra: Sequence[str]) -> None:
+        """Leave with 2 when `extra` holds something; name the nearest flag."""
+        if not extra:
+            return
+        flag = extra[0].split("=")[0]
+        near = difflib.get_close_matches(flag, self._option_string_actions, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help."
+        self.error(f"there is no argument {flag}{hint}")
+
+
+def add_setting_flags(parser: argparse.ArgumentParser, names: Iterable[str] | None = None) -> None:
+    """Add a flag for each setting, or for those named."""
+    wanted = None if names is None else set(names)
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for info in all_settings():
+        if wanted is not None and info.name not in wanted:
+            continue
+        group = groups.get(info.group)
+        if group is None:
+            group = groups[info.group] = parser.add_argument_group(info.group_label)
+        _add_flag(group, info)
+
+
+def _add_flag(group: argparse._ArgumentGroup, info: SettingInfo) -> None:
+    text = f"{info.meaning} Default {_shown(info.default)}."
+    text = text.replace("%", "%%")
+    destination = _PREFIX + info.name
+    if info.kind is bool:
+        group.add_argument(
+            info.flag, action=argparse.BooleanOptionalAction, dest=destination, help=text
+        )
+    else:
+        metavar = "|".join(info.choices) if info.choices else info.kind.__name__.upper()
+        group.add_argument(info.flag, dest=destination, metavar=metavar, help=text)
+
+
+def _shown(value: Value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+def add_preset_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--preset`."""
+    parser.add_argument(
+        "--preset",
+        metavar="NAME|FILE.toml",
+        help=f"Start from a preset ({', '.join(preset_names())}) or a file of differences.",
+    )
+
+
+def given_values(arguments: argparse.Namespace) -> dict[str, Value]:
+    """The settings that were given as flags, checked. Raises SettingError."""
+    return {
+        name.removeprefix(_PREFIX): setting_info(name.removeprefix(_PREFIX)).check(value)
+        for name, value in vars(arguments).items()
+        if name.startswith(_PREFIX) and value is not None
+    }
+
+
+def given_changes(arguments: argparse.Namespace) -> dict[str, Value]:
+    """What preset and flags say together, as differences from the defaults or given outright."""
+    preset = load_preset(arguments.preset) if arguments.preset else Settings()
+    return {**preset.differences(), **given_values(arguments)}

@@ -1,0 +1,92 @@
+"""What a listener without a window makes of the events: progress on standard error, the outcome."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from engine import messages as m
+from engine.engine_thread import Engine
+from engine.messages import Event, PhotoSummary, State
+from engine.settings import Settings
+
+_ENDED_BY_ERROR = (State.FAILED, State.EMPTY, State.PAUSED)
+
+
+class HeadlessRun:
+    """Follows one run. `error` is the last error told, whether or not it ended the run."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.finished: m.Finished | None = None
+        self.evaluated: m.Evaluated | None = None
+        self.folder: Path | None = None
+        self.settings: Settings | None = None
+        self.held_out: tuple[PhotoSummary, ...] = ()
+        self.splats = 0
+        self.error = ""
+        self.details = ""
+        self.has_failed = False
+        self.is_stopped = False
+        self._bar = tqdm(unit=" steps", file=sys.stderr, dynamic_ncols=True, desc="Loading")
+
+    def close(self) -> None:
+        """End the progress bar."""
+        self._bar.close()
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Act on what the engine told."""
+        for event in events:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case m.LoadingProgressed():
+                self._bar.set_description(f"{event.stage} {event.done}/{event.total}")
+            case m.SceneOpened():
+                self._opened(event)
+            case m.RunStarted():
+                self.folder, self.settings = event.folder, event.settings
+                self._bar.reset(total=event.settings.run.iterations)
+                self._bar.n = event.step
+                self._bar.set_description("Training")
+                self._say(f"Training on {event.device} into {event.folder}.")
+            case m.Stepped():
+                self._stepped(event)
+            case m.Refined():
+                self.splats = event.splats
+            case m.Evaluated():
+                self.evaluated = event
+                self._say(f"Step {event.step:,}: held-out PSNR {event.psnr:.2f} dB.")
+            case m.Exported():
+                self.splats = event.splats
+            case m.Noticed():
+                self._say(event.message)
+            case m.CommandRefused():
+                self.error, self.has_failed = event.reason, True
+            case m.Failed():
+                self.error, self.details = event.message, event.details
+            case m.StateChanged():
+                if self.error and event.new in _ENDED_BY_ERROR:
+                    self.has_failed = True
+            case m.Finished():
+                self.finished = event
+            case m.EngineStopped():
+                self.is_stopped = True
+
+    def _opened(self, event: m.SceneOpened) -> None:
+        self.held_out = tuple(photo for photo in event.photos if photo.held_out)
+        for finding in event.findings:
+            if finding.severity != "ok":
+                place = f"{finding.file}: " if finding.file else ""
+                self._say(f"{finding.severity}: {place}{finding.message}")
+
+    def _stepped(self, event: m.Stepped) -> None:
+        self.splats = int(event.splats[-1])
+        self._bar.set_postfix_str(
+            f"loss {event.loss[-1]:.4f}, {self.splats:,} splats", refresh=False
+        )
+        self._bar.update(int(event.steps[-1]) - self._bar.n)
+
+    def _say(self, message: str) -> None:
+        self._bar.write(message, file=sys.stderr)

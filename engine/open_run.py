@@ -1,0 +1,201 @@
+"""A run that is open: its trainer, its settings and what it writes. Owned by the engine thread.
+
+Nothing of a run lives anywhere else, so that dropping this object ends it.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from cuda_rasterizer import describe
+from engine.dataset.photo_store import PhotoStore
+from engine.dataset.scene import Scene
+from engine.errors import ExportError
+from engine.export.splat_files import Written, write_splats
+from engine.run.atomic_file import disk_error
+from engine.run.checkpoint import save_checkpoint, verify_checkpoint
+from engine.run.journal import Journal
+from engine.run.metrics_log import MetricsLog
+from engine.run.run_folder import RunFacts, RunFolder
+from engine.scene_names import scene_reference
+from engine.setting_info import Value
+from engine.settings import Settings
+from engine.training.step_result import StepResult
+from engine.training.trainer import Trainer
+from engine.versions import recorded_versions
+
+
+class OpenRun:
+    """One run with its folder.
+
+    Saving and exporting raise ExportError when the disk fails. The logs never raise: their
+    methods return a sentence for the user the first time that the disk fails, else None.
+    """
+
+    def __init__(
+        self, run_id: int, scene: Scene, photos: PhotoStore, trainer: Trainer, folder: RunFolder
+    ) -> None:
+        """Take over what the loader made; `folder` exists."""
+        self.run_id = run_id
+        self.scene = scene
+        self.photos = photos
+        self.trainer = trainer
+        self.folder = folder
+        self.held: dict[str, Value] = {}  # changes that wait for a restart
+        self.version = 0  # changes whenever the model does
+        self.saved_version = -1  # of the model in the last checkpoint
+        self.evaluated_step = -1
+        self._is_verified = False
+        self._logs_failed = False
+        self._journal = Journal(folder.journal_path)
+        self._metrics = MetricsLog(folder.metrics_path, after_step=trainer.step)
+        self._log_handler = logging.FileHandler(folder.log_path, encoding="utf-8")
+        self._log_handler.setFormatter(
+            logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        )
+        logging.getLogger().addHandler(self._log_handler)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.trainer.settings
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return self.trainer.step
+
+    @property
+    def device(self) -> str:
+        """Such as "CPU, 2 threads, AVX2"."""
+        return describe(self.trainer.backend)
+
+    @property
+    def is_unsaved(self) -> bool:
+        """Whether the model changed since the last checkpoint; an untouched start has not."""
+        return self.version > 0 and self.saved_version != self.version
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last iteration is done."""
+        return self.step >= self.settings.run.iterations
+
+    def write_facts(self) -> None:
+        """Write `run.toml` with the settings in force. Raises OSError."""
+        self.folder.write_facts(
+            self.settings,
+            RunFacts(
+                scene=scene_reference(self.scene.path, self.folder),
+                scene_name=self.scene.name,
+                backend=self.trainer.backend,
+                device=self.device,
+                versions=recorded_versions(),
+            ),
+        )
+
+    # --- logs: a full disk is told once and stops nothing ----------------------------------------
+
+    def log_step(self, result: StepResult) -> str | None:
+        """Add the row of one step to the metrics."""
+        row = {
+            "step": result.step,
+            "seconds": result.seconds,
+            "loss": result.loss,
+            "l1": result.l1,
+            "ssim": result.ssim,
+            "splats": result.splats,
+            "photo": result.photo,
+            "position_lr": result.position_lr,
+            "sh_degree": result.sh_degree,
+        }
+        try:
+            self._metrics.append(row)
+        except OSError as error:
+            return self._log_failed(self.folder.metrics_path, error)
+        return None
+
+    def log_evaluation(self, psnr: float, ssim: float) -> str | None:
+        """Add the held-out scores to the row of the last step."""
+        try:
+            self._metrics.amend({"psnr": psnr, "held_out_ssim": ssim})
+            self._metrics.flush()
+        except OSError as error:
+            return self._log_failed(self.folder.metrics_path, error)
+        return None
+
+    def journal(self, what: str, step: int, **details: object) -> str | None:
+        """Write an entry to the journal."""
+        try:
+            self._journal.record(step, what, details)
+        except OSError as error:
+            return self._log_failed(self.folder.journal_path, error)
+        return None
+
+    def journal_setting(
+        self, name: str, old: Value | None, new: Value, *, gesture: int, held: bool
+    ) -> str | None:
+        """Note a changed setting in the journal."""
+        try:
+            self._journal.record_setting(self.step, name, old, new, gesture=gesture, held=held)
+        except OSError as error:
+            return self._log_failed(self.folder.journal_path, error)
+        return None
+
+    def flush_logs(self) -> str | None:
+        """Write what is buffered, an unfinished gesture included."""
+        try:
+            self._metrics.flush()
+            self._journal.end_gesture()
+        except OSError as error:
+            return self._log_failed(self.folder.path, error)
+        return None
+
+    def _log_failed(self, path: Path, error: OSError) -> str | None:
+        if self._logs_failed:
+            return None
+        self._logs_failed = True
+        return disk_error(path, error) + " Training goes on without it."
+
+    # --- results ---------------------------------------------------------------------------------
+
+    def save(self) -> Iterator[str]:
+        """Write a checkpoint, tensor by tensor; the first one of a run is read back and compared.
+
+        The model may not change meanwhile. Closing the iterator early leaves nothing behind.
+        """
+        path = self.folder.checkpoint_path(self.step)
+        tensors, header = self.trainer.export_state(copy=False)
+        header["scene_frame"] = dataclasses.asdict(self.scene.frame)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            yield from save_checkpoint(path, tensors, header)
+            if not self._is_verified:
+                yield from verify_checkpoint(path, tensors)
+                self._is_verified = True
+            self.saved_version = self.version
+            self.write_facts()
+        except OSError as error:
+            raise ExportError(
+                disk_error(path, error) + " What was saved before is unchanged. Free some space "
+                "or save again later; training can go on.",
+                path=path,
+            ) from error
+
+    def export(self, path: Path) -> Written:
+        """Write the splats as PLY in the coordinates of the scene's files."""
+        return write_splats(path, self.trainer.model, self.scene.frame)
+
+    def close(self, *, keep_photos: bool = False) -> str | None:
+        """Write what is buffered, close the files and end the decoders."""
+        notice = self.flush_logs()
+        for log in (self._metrics, self._journal):
+            try:
+                log.close()
+            except OSError as error:
+                notice = notice or self._log_failed(self.folder.path, error)
+        logging.getLogger().removeHandler(self._log_handler)
+        self._log_handler.close()
+        if not keep_photos:
+            self.photos.close()
+        return notice

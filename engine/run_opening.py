@@ -1,0 +1,215 @@
+"""Opening scenes and runs: what is loaded, what is replaced, and when a run exists."""
+
+import re
+from pathlib import Path
+
+from engine import messages as m
+from engine.errors import EngineError, RunFolderError
+from engine.inbox import Report
+from engine.messages import State
+from engine.open_run import OpenRun
+from engine.run.run_folder import RunFolder, free_folder, require_unused, user_runs_folder
+from engine.run_commands import CommandRefusal
+from engine.scene_loader import (
+    Loaded,
+    LoadFailed,
+    LoadProgress,
+    LoadRequest,
+    SceneKnown,
+    SceneLoader,
+)
+from engine.scene_names import referenced_scene, scene_path
+from engine.scene_summary import scene_opened
+from engine.session import Session
+from engine.settings import Settings
+
+_SCENE_SETTINGS = ("resolution", "test_every")  # what decoded photos depend on
+
+
+class RunOpening:
+    """Owns the loader and turns what it delivers into an open run."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._loader: SceneLoader | None = None
+        self._retired: list[SceneLoader] = []
+
+    # --- commands --------------------------------------------------------------------------------
+
+    def open_scene(self, command: m.OpenScene) -> None:
+        """Replace what is open by a new run of a scene."""
+        if command.run_folder is not None:
+            _refuse_unless_unused(command.run_folder)
+        self._close_old()
+        self._load(
+            LoadRequest(
+                run_id=self._session.run_id + 1,
+                scene_path=scene_path(command.path),
+                settings=command.settings,
+                folder=command.run_folder,
+                start=command.start,
+            )
+        )
+
+    def resume_run(self, command: m.ResumeRun) -> None:
+        """Replace what is open by an old run, which goes on from its last checkpoint."""
+        folder = RunFolder(command.run_folder)
+        try:
+            settings, facts = folder.read_facts()
+            settings = settings.updated(dict(command.changes))
+        except EngineError as error:
+            raise CommandRefusal(str(error)) from error
+        scene = command.scene or referenced_scene(facts.scene, folder)
+        self._close_old()
+        self._load(
+            LoadRequest(
+                run_id=self._session.run_id + 1,
+                scene_path=scene_path(scene),
+                settings=settings,
+                folder=command.run_folder,
+                start=command.start,
+                is_resumed=True,
+                checkpoint=folder.last_checkpoint(),
+                changes=command.changes,
+            )
+        )
+
+    def restart(self, run: OpenRun, command: m.Restart) -> None:
+        """Replace the run by a new one of the same scene; photos are used again if they may be."""
+        settings = run.settings.updated(run.held)
+        same = all(settings[name] == run.settings[name] for name in _SCENE_SETTINGS)
+        folder = run.folder.path
+        base = re.sub(r"-\d+$", "", folder.name)
+        request = LoadRequest(
+            run_id=self._session.run_id + 1,
+            scene_path=run.scene.path,
+            settings=settings,
+            folder=free_folder(folder.parent, base),
+            start=command.start,
+            scene=run.scene if same else None,
+            photos=run.photos if same else None,
+        )
+        self._close_old(keep_photos=same)
+        self._load(request)
+
+    def cancel(self) -> None:
+        """Give up loading."""
+        self._retire_loader()
+        self._session.set_state(State.EMPTY)
+
+    def shut_down(self, timeout: float) -> None:
+        """End every loader; each ends soon after it was told."""
+        self._retire_loader()
+        for loader in self._retired:
+            loader.join(timeout)
+
+    def _close_old(self, *, keep_photos: bool = False) -> None:
+        self._retire_loader()
+        self._session.close_run(save=True, keep_photos=keep_photos)
+
+    def _load(self, request: LoadRequest) -> None:
+        self._session.run_id = request.run_id
+        self._session.set_state(State.LOADING)
+        self._loader = SceneLoader(request, self._session.inbox.post)
+        self._loader.start()
+
+    def _retire_loader(self) -> None:
+        if self._loader is not None:
+            self._loader.cancel()
+            self._retired = [loader for loader in self._retired if not loader.join(0.0)]
+            self._retired.append(self._loader)
+            self._loader = None
+
+    # --- reports ---------------------------------------------------------------------------------
+
+    def take(self, report: Report) -> None:
+        """Act on what the loader tells; reports of a load that was given up are dropped."""
+        current = self._loader is not None and self._loader.request.run_id
+        match report:
+            case LoadProgress() if report.run_id == current:
+                self._session.publish(
+                    m.LoadingProgressed(
+                        report.run_id, report.stage, report.file, report.done, report.total
+                    )
+                )
+            case SceneKnown() if report.run_id == current:
+                self._session.publish(scene_opened(report.run_id, report.scene))
+            case LoadFailed() if report.run_id == current:
+                self._loader = None
+                self._session.fail(report.error, report.details)
+            case Loaded() if report.run_id == current:
+                self._loader = None
+                self._begin(report)
+            case Loaded():
+                report.photos.close()
+
+    def _begin(self, loaded: Loaded) -> None:
+        """A run exists from here on."""
+        session, request = self._session, loaded.request
+        try:
+            run = self._make_run(loaded)
+        except (EngineError, OSError) as error:
+            loaded.photos.close()
+            session.fail(_as_folder_error(error, request.folder))
+            return
+        session.run = run
+        session.publish(
+            m.RunStarted(run.run_id, run.folder.path, run.settings, run.step, run.device)
+        )
+        self._note_beginning(run, request)
+        if run.is_complete:
+            session.finish(run, evaluate=True)
+            return
+        session.set_state(State.READY if run.step == 0 else State.PAUSED)
+        if request.start:
+            session.set_state(State.TRAINING)
+
+    def _make_run(self, loaded: Loaded) -> OpenRun:
+        request = loaded.request
+        path = request.folder or free_folder(user_runs_folder(), loaded.scene.name)
+        folder = RunFolder(path)
+        if request.is_resumed:
+            folder.reopen()
+        else:
+            folder.create()
+        run = OpenRun(request.run_id, loaded.scene, loaded.photos, loaded.trainer, folder)
+        try:
+            run.write_facts()
+        except OSError:
+            run.close(keep_photos=True)
+            raise
+        return run
+
+    def _note_beginning(self, run: OpenRun, request: LoadRequest) -> None:
+        what = "Resumed" if request.is_resumed else "RunStarted"
+        self._session.notice(
+            run.journal(what, run.step, settings=run.settings.differences(Settings()))
+        )
+        if not request.is_resumed:
+            return
+        for name, value in request.changes:
+            self._session.notice(run.journal_setting(name, None, value, gesture=0, held=False))
+        source = "its last checkpoint" if request.checkpoint else "the start: it has no checkpoint"
+        self._session.notice(
+            f"The run goes on from {source}: step {run.step:,}, {len(run.trainer.model):,} splats, "
+            f"position rate {run.trainer.position_lr:.3g}."
+        )
+
+
+def _refuse_unless_unused(path: Path) -> None:
+    try:
+        require_unused(path)
+    except RunFolderError as error:
+        raise CommandRefusal(str(error)) from error
+
+
+def _as_folder_error(error: EngineError | OSError, folder: Path | None) -> EngineError:
+    if isinstance(error, EngineError):
+        return error
+    wrapped = RunFolderError(
+        f"The run folder {folder or user_runs_folder()} cannot be written: "
+        f"{error.strerror or error}. Choose another place.",
+        path=folder,
+    )
+    wrapped.__cause__ = error
+    return wrapped

@@ -1,0 +1,267 @@
+"""What the engine thread owns: the state, the open run, and the work that takes many phases.
+
+Only the engine thread touches this. Work in phases (a step, an evaluation, a save) serves views
+between its phases; how it is asked for is `run_commands`' and `run_opening`'s business.
+"""
+
+import gc
+import logging
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine import messages as m
+from engine.errors import EngineError, ExportError, TrainingError
+from engine.inbox import Inbox
+from engine.memory import is_out_of_memory
+from engine.messages import Event, PhotoScore, State
+from engine.open_run import OpenRun
+from engine.outbox import Outbox
+from engine.run_pictures import RunPictures
+from engine.step_reports import StepReports
+from engine.training.evaluation import mean_score
+from engine.training.schedule import is_multiple
+from engine.training.step_result import StepResult
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """State, run and everything that is told about them."""
+
+    def __init__(self, inbox: Inbox, outbox: Outbox) -> None:
+        self.inbox = inbox
+        self.state = State.EMPTY
+        self.run: OpenRun | None = None
+        self.run_id = 0
+        self.pause_at: int | None = None  # the step at which training pauses by itself
+        self._outbox = outbox
+        self._reports = StepReports()
+        self._pictures = RunPictures(inbox, outbox.put_frame, self.notice)
+
+    # --- telling ---------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """Steps done in the open run; 0 without one."""
+        return self.run.step if self.run else 0
+
+    def publish(self, event: Event) -> None:
+        """Send an event, after the metrics of the steps before it."""
+        self._publish_steps()
+        self._outbox.publish(event)
+
+    def notice(self, message: str | None) -> None:
+        """Tell the user something that stops nothing; None tells nothing."""
+        if message:
+            _log.info("%s", message)
+            self.publish(m.Noticed(self.run_id, message))
+
+    def set_state(self, new: State) -> None:
+        """Go to another state and say so."""
+        old, self.state = self.state, new
+        if new is State.TRAINING:
+            self._reports.begin(time.perf_counter())
+        elif self.run is not None:
+            self.notice(self.run.flush_logs())
+        if old is not new:
+            _log.info("%s at step %d", new.value, self.step)
+            self.publish(m.StateChanged(self.run_id, old, new, self.step))
+
+    def report_error(self, error: BaseException, details: str = "") -> None:
+        """Tell of an error; which state follows is the caller's business."""
+        details = details or "".join(traceback.format_exception(error))
+        if isinstance(error, EngineError):
+            message, path = str(error), error.path
+        else:
+            message = f"An unexpected error stopped the engine: {type(error).__name__}: {error}"
+            path = None
+        _log.error("%s\n%s", message, details)
+        self.publish(m.Failed(self.run_id, message, details, path, self.step))
+
+    def fail(self, error: BaseException, details: str = "") -> None:
+        """An error stopped what was going on: the last good state of a run is kept.
+
+        When memory ran out the run is paused, so that it can go on with less.
+        """
+        if is_out_of_memory(error) and not isinstance(error, EngineError):
+            error = _memory_error(error, self.step)
+            paused = True
+        else:
+            paused = is_out_of_memory(error)
+        self.report_error(error, details)
+        if self.state is State.CLOSING:
+            return
+        if self.run is None:
+            self.set_state(State.EMPTY)
+        else:
+            self.set_state(State.PAUSED if paused else State.FAILED)
+
+    def _publish_steps(self) -> None:
+        steps = self._reports.take(self.run_id, time.perf_counter(), self._pictures.share())
+        if steps is not None:
+            self._outbox.publish(steps)
+
+    # --- views -----------------------------------------------------------------------------------
+
+    def serve_view(self) -> bool:
+        """Draw the picture that is due, if one is; whether one was drawn."""
+        return self._pictures.serve(self.run, training=self.state is State.TRAINING)
+
+    def idle_seconds(self) -> float | None:
+        """How long nothing needs doing while nothing trains and nobody asks; None: for ever."""
+        return self._pictures.wait_seconds()
+
+    def _interrupted(self) -> bool:
+        """Between two phases: serve a view; whether a command waits that cannot wait longer."""
+        self.serve_view()
+        return self.inbox.has_urgent()
+
+    # --- training --------------------------------------------------------------------------------
+
+    def train(self, run: OpenRun) -> None:
+        """One step and what is due after it; a waiting urgent command drops the step."""
+        if run.is_complete:  # the number of iterations was lowered
+            self.finish(run, evaluate=True)
+            return
+        phases = run.trainer.phases()
+        while True:
+            try:
+                next(phases)
+            except StopIteration as done:
+                result: StepResult = done.value
+                break
+            if self._interrupted():
+                phases.close()
+                return
+        run.version += 1
+        self._after_step(run, result)
+
+    def _after_step(self, run: OpenRun, result: StepResult) -> None:
+        self._reports.add(result)
+        self.notice(run.log_step(result))
+        self._publish_changes(run, result)
+        if self._reports.is_due(time.perf_counter()):
+            self._publish_steps()
+        cadence = run.settings.run
+        if run.is_complete:
+            self.finish(run, evaluate=True)
+            return
+        if is_multiple(result.step, cadence.evaluation_interval):
+            self.evaluate(run)
+        if is_multiple(result.step, cadence.checkpoint_interval):
+            self.save(run)
+        if self.pause_at is not None and result.step >= self.pause_at:
+            self.pause_at = None
+            self.set_state(State.PAUSED)
+
+    def _publish_changes(self, run: OpenRun, result: StepResult) -> None:
+        step, run_id = result.step, run.run_id
+        if result.sh_raised:
+            self.publish(m.ShDegreeRaised(run_id, step, result.sh_degree))
+        if result.refined is not None:
+            counts = result.refined
+            self.publish(
+                m.Refined(run_id, step, counts.cloned, counts.split, counts.pruned, counts.splats)
+            )
+        if result.reset is not None:
+            self.publish(m.OpacitiesReset(run_id, step, result.reset))
+        for message in result.notices:
+            self.notice(message)
+
+    def evaluate(self, run: OpenRun) -> None:
+        """Measure the held-out photos one by one; given up when an urgent command waits."""
+        scores: list[PhotoScore] = []
+        for score in run.trainer.evaluate():
+            scores.append(score)
+            if self._interrupted():
+                return
+        if not scores:
+            return
+        psnr, ssim = mean_score(scores)
+        run.evaluated_step = run.step
+        self.notice(run.log_evaluation(psnr, ssim))
+        self.publish(m.Evaluated(run.run_id, run.step, psnr, ssim, tuple(scores)))
+
+    # --- results ---------------------------------------------------------------------------------
+
+    def save(self, run: OpenRun) -> bool:
+        """Write a checkpoint; whether it stands. An error is told and stops nothing else."""
+        start = time.perf_counter()
+        self.notice(run.flush_logs())
+        try:
+            if not self._work_through(run.save()):
+                return False
+        except EngineError as error:
+            self.report_error(error)
+            return False
+        path = run.folder.checkpoint_path(run.step)
+        self.publish(m.Saved(run.run_id, run.step, path, time.perf_counter() - start))
+        return True
+
+    def _work_through(self, phases: Iterator[str]) -> bool:
+        """Save phase by phase; given up only when somebody closes without saving."""
+        for _ in phases:
+            self.serve_view()
+            if self.inbox.must_abandon_saving():
+                close = getattr(phases, "close", None)
+                if close is not None:
+                    close()
+                return False
+        return True
+
+    def export(self, run: OpenRun, path: Path) -> bool:
+        """Write the splats; whether the file stands. An error is told and stops nothing else."""
+        try:
+            written = run.export(path)
+        except ExportError as error:
+            self.report_error(error)
+            return False
+        if written.dropped:
+            self.notice(
+                f"{written.dropped} broken splats (values that are not finite, or without a "
+                f"rotation) were left out of {path.name}."
+            )
+        self.publish(m.Exported(run.run_id, run.step, path, written.splats))
+        return True
+
+    def finish(self, run: OpenRun, *, evaluate: bool) -> None:
+        """End the run: checkpoint, splat file, and final scores unless they are known."""
+        self.pause_at = None
+        checkpoint = run.folder.checkpoint_path(run.step)
+        export = run.folder.export_path(run.step)
+        saved = (checkpoint.exists() and not run.is_unsaved) or self.save(run)
+        exported = self.export(run, export)
+        if evaluate and run.evaluated_step != run.step:
+            self.evaluate(run)
+        if not (saved and exported):
+            self.set_state(State.FAILED)
+            return
+        self.set_state(State.FINISHED)
+        self.publish(m.Finished(run.run_id, run.step, checkpoint, export))
+
+    def close_run(self, *, save: bool, keep_photos: bool = False) -> None:
+        """End the open run, if there is one; unsaved steps are saved first if asked."""
+        run = self.run
+        if run is None:
+            return
+        if save and run.is_unsaved:
+            self.save(run)
+        self._publish_steps()
+        self.notice(run.close(keep_photos=keep_photos))
+        self.run = None
+        self.pause_at = None
+        self._outbox.drop_frame()
+        self._pictures.forget()
+        del run
+        gc.collect()  # the model of a run is large: do not wait for a cycle to be found
+
+
+def _memory_error(error: BaseException, step: int) -> TrainingError:
+    wrapped = TrainingError(
+        f"Memory ran out; the model is kept as it was after step {step}. Lower the resolution or "
+        "the splat cap, or prune, and go on."
+    )
+    wrapped.__cause__ = error
+    return wrapped
