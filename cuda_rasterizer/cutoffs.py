@@ -16,8 +16,8 @@ class Cutoffs:
 
     Attributes:
         near: a splat is drawn when its camera z exceeds this; above 0, in scene units.
-        alpha_floor: a pixel is skipped when the splat's alpha there is below this; a splat is culled
-            when its opacity (antialiasing applied) is below it.
+        alpha_floor: a pixel is skipped when the splat's alpha there is below this; a splat
+            is culled when its opacity (antialiasing applied) is below it.
         alpha_ceiling: alpha is limited to this, below 1. Where it is limited, the gradient of alpha
             is zero; the colour still has its own.
         stop_transmittance: a pixel stops before the splat that would leave less than this.

@@ -1,0 +1,168 @@
+#include "thread_pool.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "denormals.h"
+
+namespace splatscope {
+namespace {
+
+constexpr int spins_before_sleep = 4000;
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+class Pool {
+  public:
+    bool resize(int count) {
+        std::lock_guard<std::mutex> lock(call_mutex_);
+        stop_workers();
+        for (int worker = 1; worker < count; ++worker) {
+            try {
+                threads_.emplace_back(&Pool::work, this, worker, generation_.load());
+            } catch (const std::system_error&) {
+                size_.store(int(threads_.size()) + 1);
+                return false;
+            }
+        }
+        size_.store(count);
+        return true;
+    }
+
+    int size() const { return size_.load(); }
+
+    void run(int64_t count, int workers, Task task, void* context) {
+        std::lock_guard<std::mutex> lock(call_mutex_);
+        const int helpers = int(threads_.size());
+        if (helpers == 0 || workers <= 1 || count <= 1) {
+            for (int64_t i = 0; i < count; ++i) task(context, i, 0);
+            return;
+        }
+        task_ = task;
+        context_ = context;
+        count_ = count;
+        workers_ = workers;
+        next_.store(0, std::memory_order_relaxed);
+        busy_.store(helpers, std::memory_order_relaxed);
+        announce();
+        take_tasks(0);
+        wait_for_workers();
+    }
+
+  private:
+    void announce() {
+        {
+            // The lock closes the gap between a worker's last look and its sleep.
+            std::lock_guard<std::mutex> lock(sleep_mutex_);
+            generation_.fetch_add(1, std::memory_order_release);
+        }
+        wake_.notify_all();
+    }
+
+    void take_tasks(int worker) {
+        for (;;) {
+            const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+            if (index >= count_) return;
+            task_(context_, index, worker);
+        }
+    }
+
+    void wait_for_workers() {
+        for (int spin = 0; spin < spins_before_sleep; ++spin) {
+            if (busy_.load(std::memory_order_acquire) == 0) return;
+            pause_briefly();
+        }
+        std::unique_lock<std::mutex> lock(sleep_mutex_);
+        done_.wait(lock, [this] { return busy_.load(std::memory_order_acquire) == 0; });
+    }
+
+    void work(int worker, uint64_t seen) {
+        flush_denormals();
+        for (;;) {
+            seen = wait_for_generation(seen);
+            if (stopping_.load(std::memory_order_acquire)) return;
+            if (worker < workers_) take_tasks(worker);
+            if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+                {
+                    std::lock_guard<std::mutex> lock(sleep_mutex_);
+                }
+                done_.notify_one();
+            }
+        }
+    }
+
+    uint64_t wait_for_generation(uint64_t seen) {
+        for (int spin = 0; spin < spins_before_sleep; ++spin) {
+            const uint64_t now = generation_.load(std::memory_order_acquire);
+            if (now != seen) return now;
+            pause_briefly();
+        }
+        std::unique_lock<std::mutex> lock(sleep_mutex_);
+        wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
+        return generation_.load(std::memory_order_acquire);
+    }
+
+    void stop_workers() {
+        stopping_.store(true, std::memory_order_release);
+        announce();
+        for (std::thread& thread : threads_) thread.join();
+        threads_.clear();
+        stopping_.store(false, std::memory_order_release);
+    }
+
+    std::mutex call_mutex_, sleep_mutex_;
+    std::condition_variable wake_, done_;
+    std::vector<std::thread> threads_;
+    std::atomic<int> size_{1};
+    std::atomic<uint64_t> generation_{0};
+    std::atomic<bool> stopping_{false};
+    std::atomic<int> busy_{0};
+    std::atomic<int64_t> next_{0};
+    Task task_ = nullptr;
+    void* context_ = nullptr;
+    int64_t count_ = 0;
+    int workers_ = 1;
+};
+
+std::mutex pool_mutex;
+
+// Never destroyed: at exit its threads sleep, and joining them from a static destructor can dead-lock. A
+// child of fork() has none of its parent's threads, so it begins with a pool of its own.
+Pool& pool() {
+    static Pool* current = nullptr;
+    static pid_t owner = 0;
+    std::lock_guard<std::mutex> lock(pool_mutex);
+    if (!current || owner != getpid()) {
+        current = new Pool;
+        owner = getpid();
+    }
+    return *current;
+}
+
+}  // namespace
+
+void run_tasks(int64_t count, int workers, Task task, void* context) {
+    pool().run(count, workers, task, context);
+}
+
+bool set_thread_count(int count) {
+    return pool().resize(count);
+}
+
+int thread_count() {
+    return pool().size();
+}
+
+}  // namespace splatscope

@@ -1,0 +1,57 @@
+// Every constant that more than one kernel, backend or test must agree on.
+#pragma once
+
+namespace splatscope {
+
+// Images are drawn in square tiles of this many pixels.
+constexpr int tile_size = 16;
+constexpr int tile_pixels = tile_size * tile_size;
+
+// Splats are projected, and their camera gradients summed, in blocks of this many.
+constexpr int splat_block = 256;
+
+// Depth order is cut into this many runs, whose tile lists are counted and filled independently.
+constexpr int bin_blocks = 16;
+
+// A quaternion whose squared norm is below this has no direction; its splat is dead.
+constexpr double minimum_quaternion_norm_squared = 1e-30;
+
+// The antialiasing factor never falls below this.
+constexpr double minimum_antialias_factor = 0.005;
+
+// Radii are limited to this, so that they fit 32 bits.
+constexpr double maximum_radius = 1e9;
+
+// Slack of the tile bounds in pixels: the bounds must never decide, only the pixel test may.
+constexpr double tile_bound_slack = 0.02;
+
+// One packed splat as compositing reads it (see SplatRecord), in numbers.
+constexpr int record_size = 16;
+// Channels that fit into the record; wider colours are read from their own array.
+constexpr int record_channels = 4;
+
+// What one splat gathers in one tile: six moments, then depth, two absolute sums, then the channels.
+constexpr int slot_moments = 6;
+constexpr int slot_depth = 6;
+constexpr int slot_absolute = 7;
+constexpr int slot_channels = 9;
+
+// Structural similarity: window, its width, and the constants for images in [0, 1].
+constexpr int ssim_radius = 5;
+constexpr double ssim_sigma = 1.5;
+constexpr double ssim_c1 = 0.01 * 0.01;
+constexpr double ssim_c2 = 0.03 * 0.03;
+// Rows of an image that one task of the loss works on.
+constexpr int loss_rows = 32;
+
+// Real spherical harmonics, bands 0 to 3.
+constexpr double sh_band_0 = 0.28209479177387814;
+constexpr double sh_band_1 = 0.4886025119029199;
+constexpr double sh_band_2[5] = {1.0925484305920792, -1.0925484305920792, 0.31539156525252005,
+                                 -1.0925484305920792, 0.5462742152960396};
+constexpr double sh_band_3[7] = {-0.5900435899266435, 2.890611442640554,   -0.4570457994644658,
+                                 0.3731763325901154,  -0.4570457994644658, 1.445305721320277,
+                                 -0.5900435899266435};
+constexpr int maximum_sh_coefficients = 16;
+
+}  // namespace splatscope

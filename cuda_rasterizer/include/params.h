@@ -1,0 +1,195 @@
+// The seam to native code: one POD structure per kernel, the same for every backend and device.
+//
+// Pointers are to contiguous arrays in row-major order unless a stride is named. The caller owns every
+// array and keeps it alive until the call returns. A null pointer among the outputs means that nobody
+// asks for it; other null pointers are allowed only where said. `Real` is float or double; both give
+// the same layout, which `native.py` mirrors and checks at load.
+#pragma once
+
+#include <cstdint>
+
+namespace splatscope {
+
+struct CutoffParams {
+    double near;
+    double alpha_floor;
+    double alpha_ceiling;
+    double stop_transmittance;
+    double dilation;
+    double j_clamp;
+    double footprint_cap;
+    int64_t stop_inclusive;
+};
+
+// Splats in, as the caller has them. Colours are spherical harmonics (`sh_dc`, `sh_rest`) or `features`.
+template <typename Real>
+struct SplatParams {
+    const Real* means;            // (count, 3)
+    const Real* quaternions;      // (count, 4), w x y z
+    const Real* scales;           // (count, 3)
+    const Real* opacities;        // (count)
+    const Real* sh_dc;            // (count, 1, 3), or null
+    const Real* sh_rest;          // (count, coefficients - 1, 3), null at degree 0
+    const Real* features;         // (count, channels), or null
+    const Real* world_to_camera;  // (4, 4)
+    const Real* intrinsics;       // (3, 3)
+    int64_t sh_dc_stride;         // numbers from one splat to the next
+    int64_t sh_rest_stride;
+    int64_t count;
+    int32_t channels;
+    int32_t sh_degree;  // in use; -1 with features
+    int32_t width;
+    int32_t height;
+    int64_t antialiased;
+    CutoffParams cutoffs;
+};
+
+template <typename Real>
+struct ProjectParams {
+    SplatParams<Real> splats;
+    Real* means_2d;             // (count, 2)
+    Real* conics;               // (count, 3)
+    Real* depths;               // (count)
+    Real* effective_opacities;  // (count)
+    Real* colors;               // (count, 3); null with features
+    int32_t* radii;             // (count, 2)
+};
+
+template <typename Real>
+struct ProjectBackwardParams {
+    SplatParams<Real> splats;
+    const int32_t* radii;       // (count, 2), of the forward
+    const Real* grad_means_2d;  // each may be null: no gradient came
+    const Real* grad_conics;
+    const Real* grad_depths;
+    const Real* grad_effective_opacities;
+    const Real* grad_colors;
+    Real* grad_means;  // as the inputs, contiguous
+    Real* grad_quaternions;
+    Real* grad_scales;
+    Real* grad_opacities;
+    Real* grad_sh_dc;            // (count, 1, 3)
+    Real* grad_sh_rest;          // (count, sh_rest_coefficients, 3), unused degrees zero
+    Real* grad_world_to_camera;  // (4, 4)
+    Real* camera_partials;       // (blocks of splats, 12), scratch; null with grad_world_to_camera
+    int64_t sh_rest_coefficients;
+};
+
+// Which tiles each splat touches: count first, so that the caller can allocate, then fill.
+template <typename Real>
+struct BinParams {
+    const Real* means_2d;
+    const Real* conics;
+    const Real* depths;
+    const Real* opacities;
+    const int32_t* radii;
+    int64_t count;
+    int32_t width;
+    int32_t height;
+    CutoffParams cutoffs;
+    void* sort_keys;           // (2, count) of 64 bit, scratch
+    int32_t* order;            // (2, count): the first `visible` are the seen splats, near to far, then index
+    int32_t* tile_counts;      // (bin_blocks, tiles), kept from count to fill
+    int64_t* splat_offsets;    // (count + 1): first instance slot of each splat
+    int64_t* tile_offsets;     // (tiles + 1): first instance of each tile
+    int64_t* totals;           // (2): visible splats, instances
+    int32_t* tile_order;       // (tiles): longest list first; filled by fill
+    int32_t* instance_splats;  // (instances), tile by tile, near to far; filled by fill
+    int32_t* instance_ranks;   // (instances): place among its splat's instances, or null; filled by fill
+};
+
+// What forward and backward of compositing share.
+template <typename Real>
+struct TileParams {
+    const Real* colors;           // (count, channels)
+    const Real* background;       // (channels), (height, width, channels), or null for black
+    const int64_t* tile_offsets;  // from bin
+    const int32_t* tile_order;
+    const int32_t* instance_splats;
+    Real* records;             // (count, record_size): written by blend, read by blend_backward
+    Real* workspace;           // (workers, workspace_stride), scratch
+    int64_t workspace_stride;  // in numbers, a multiple of a cache line
+    int64_t count;
+    int32_t workers;
+    int32_t channels;
+    int32_t width;
+    int32_t height;
+    int64_t background_per_pixel;
+    CutoffParams cutoffs;
+};
+
+template <typename Real>
+struct BlendParams {
+    TileParams<Real> tiles;
+    const Real* means_2d;
+    const Real* conics;
+    const Real* depths;
+    const Real* opacities;
+    const int32_t* radii;
+    Real* color;          // (height, width, channels)
+    Real* alpha;          // (height, width)
+    Real* depth;          // (height, width)
+    Real* transmittance;  // (height, width) left behind the last splat, or null
+    int32_t* stops;       // (height, width): instances of the tile's list that the pixel saw, or null
+};
+
+template <typename Real>
+struct BlendBackwardParams {
+    TileParams<Real> tiles;
+    const int64_t* splat_offsets;
+    const int32_t* instance_ranks;
+    const Real* transmittance;
+    const int32_t* stops;
+    const Real* grad_color;  // each may be null: no gradient came
+    const Real* grad_alpha;
+    const Real* grad_depth;
+    Real* slots;              // (instances, slot_channels + channels), scratch
+    Real* grad_means_2d;      // (count, 2)
+    Real* grad_conics;        // (count, 3)
+    Real* grad_opacities;     // (count)
+    Real* grad_colors;        // (count, channels)
+    Real* grad_depths;        // (count)
+    Real* absolute_gradient;  // (count, 2): sums of |per-pixel gradient| of means_2d
+    Real* grad_background;    // as background
+    Real* tile_partials;      // (tiles, channels), scratch, null unless grad_background is (channels)
+};
+
+template <typename Real>
+struct LossParams {
+    const Real* render;  // (height, width, channels)
+    const Real* target;
+    Real* gradient;    // of the loss, as render, or null
+    Real* maps;        // (3, height, width, channels), scratch; null with gradient
+    Real* workspace;   // (workers, workspace_stride), scratch
+    double* partials;  // (blocks of rows, 2), scratch
+    double* terms;     // (3): loss, mean absolute difference, mean structural similarity
+    int64_t workspace_stride;
+    int32_t workers;
+    int32_t channels;
+    int32_t width;
+    int32_t height;
+    double ssim_weight;
+};
+
+template <typename Real>
+struct AdamParams {
+    Real* parameter;
+    const Real* gradient;
+    Real* exp_avg;
+    Real* exp_avg_sq;
+    int64_t count;
+    int64_t step;  // from 1
+    double lr;
+    double beta1;
+    double beta2;
+    double eps;
+};
+
+template <typename Real>
+struct Rgba8Params {
+    const Real* color;  // (pixels, 3)
+    uint8_t* rgba;      // (pixels, 4)
+    int64_t pixels;
+};
+
+}  // namespace splatscope

@@ -1,0 +1,304 @@
+"""Draws splats: the public function, its checks, and the dispatch to a backend."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int32
+from torch import Tensor
+
+from cuda_rasterizer import autograd, reference
+from cuda_rasterizer.backends import resolve_backend
+from cuda_rasterizer.cpu_backend import View
+from cuda_rasterizer.cutoffs import CLASSIC, Cutoffs
+from cuda_rasterizer.errors import RasterizerError
+from cuda_rasterizer.spherical_harmonics import coefficient_count, degree_of
+
+_MAXIMUM_COUNT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """A picture, and what densification wants to know of how it came about.
+
+    Attributes:
+        color: features or SH colours over the background.
+        alpha: how much of each pixel the splats cover.
+        depth: sum of camera z weighted as the colours are; divide by alpha for a mean.
+        radii: half of each splat's box per axis in whole pixels; 0 where it is not seen.
+        means_2d: splat centres in pixels; `retain_grad()` before backward keeps its gradient.
+        absolute_gradient: with `absolute_gradient=True`, zeros until backward fills it with the sum
+            over pixels of |gradient of means_2d|, by component.
+    """
+
+    color: Float[Tensor, "height width channels"]
+    alpha: Float[Tensor, "height width"]
+    depth: Float[Tensor, "height width"]
+    radii: Int32[Tensor, "splats 2"]
+    means_2d: Float[Tensor, "splats 2"]
+    absolute_gradient: Float[Tensor, "splats 2"] | None = None
+
+
+@dataclass(frozen=True)
+class _Splats:
+    """Checked arguments; colours are `features`, or SH as (dc, rest)."""
+
+    means: Tensor
+    quaternions: Tensor
+    scales: Tensor
+    opacities: Tensor
+    features: Tensor | None
+    sh_dc: Tensor | None
+    sh_rest: Tensor | None
+    world_to_camera: Tensor
+    intrinsics: Tensor
+    background: Tensor | None
+
+
+def rasterize(
+    means: Float[Tensor, "splats 3"],
+    quaternions: Float[Tensor, "splats 4"],
+    scales: Float[Tensor, "splats 3"],
+    opacities: Float[Tensor, "splats"],
+    *,
+    world_to_camera: Float[Tensor, "4 4"],
+    intrinsics: Float[Tensor, "3 3"],
+    width: int,
+    height: int,
+    features: Float[Tensor, "splats channels"] | None = None,
+    sh: Float[Tensor, "splats coefficients 3"] | tuple[Tensor, Tensor] | None = None,
+    sh_degree: int | None = None,
+    background: Tensor | None = None,
+    cutoffs: Cutoffs = CLASSIC,
+    antialiased: bool = False,
+    absolute_gradient: bool = False,
+    backend: str = "auto",
+) -> Rendering:
+    """Draws splats as a pinhole camera sees them (Kerbl et al. 2023).
+
+    Args:
+        means: centres in world units. Its dtype, float32 or float64, is that of the whole call.
+        quaternions: (w, x, y, z) of any norm.
+        scales: standard deviations along the splat's axes (exp already applied).
+        opacities: between 0 and 1 (sigmoid already applied).
+        world_to_camera: rigid; camera axes are x right, y down, z forward.
+        intrinsics: pixels; fx, fy, cx, cy are read and a skew is refused. Has no gradient.
+        width: of the picture in pixels.
+        height: of the picture in pixels.
+        features: any number of channels, drawn as they are. Exactly one of this and `sh`.
+        sh: spherical harmonics with 1, 4, 9 or 16 coefficients, or the pair (dc (n, 1, 3),
+            rest (n, k - 1, 3)); their colour is max(0, SH + 0.5).
+        sh_degree: bands in use; all that there are when None.
+        background: (channels) or (height, width, channels); black when None.
+        cutoffs: where a splat stops to count.
+        antialiased: keep the energy of splats smaller than a pixel (Yu et al. 2024).
+        absolute_gradient: have backward fill `Rendering.absolute_gradient` (not with "reference").
+        backend: "auto", "cpu" or "reference".
+
+    Returns:
+        A `Rendering`. Splats with a number that is not finite are not drawn and get gradient zero.
+
+    Raises:
+        RasterizerError: an argument does not fit the others, or the backend cannot be used here.
+    """
+    name = resolve_backend(backend)
+    if width < 1 or height < 1:
+        raise RasterizerError(f"the picture is {width} x {height} pixels; both must be at least 1")
+    splats = _checked(
+        means, quaternions, scales, opacities, features, sh, world_to_camera, intrinsics
+    )
+    degree = _degree_in_use(splats, sh_degree)
+    splats = _with_background(splats, background, width, height)
+    view = View(width, height, degree, antialiased, cutoffs)
+    if name == "reference":
+        if absolute_gradient:
+            raise RasterizerError(
+                "the reference backend has no absolute gradient; use backend='cpu' for it"
+            )
+        return _draw_reference(splats, view)
+    return _draw_cpu(splats, view, absolute_gradient)
+
+
+def _draw_cpu(splats: _Splats, view: View, with_absolute_gradient: bool) -> Rendering:
+    if splats.means.device.type != "cpu":
+        raise RasterizerError(
+            f"means are on {splats.means.device}; backend 'cpu' draws tensors of the CPU"
+        )
+    means_2d, conics, depths, opacities, colors, radii = autograd.apply(
+        autograd.Project,
+        splats.means,
+        splats.quaternions,
+        splats.scales,
+        splats.opacities,
+        splats.sh_dc,
+        splats.sh_rest,
+        None if splats.features is None else splats.features.detach(),
+        splats.world_to_camera,
+        splats.intrinsics,
+        view,
+    )
+    absolute = torch.zeros_like(means_2d) if with_absolute_gradient else None
+    color, alpha, depth = autograd.apply(
+        autograd.Blend,
+        means_2d,
+        conics,
+        depths,
+        opacities,
+        colors if splats.features is None else splats.features,
+        splats.background,
+        radii,
+        (view.width, view.height),
+        view.cutoffs,
+        absolute,
+    )
+    return Rendering(color, alpha, depth, radii, means_2d, absolute)
+
+
+def _draw_reference(splats: _Splats, view: View) -> Rendering:
+    sh: Tensor | tuple[Tensor, Tensor] | None = splats.sh_dc
+    if splats.sh_dc is not None and splats.sh_rest is not None:
+        sh = (splats.sh_dc, splats.sh_rest)
+    projected = reference.project(
+        splats.means,
+        splats.quaternions,
+        splats.scales,
+        splats.opacities,
+        world_to_camera=splats.world_to_camera,
+        intrinsics=splats.intrinsics,
+        width=view.width,
+        height=view.height,
+        features=splats.features,
+        sh=sh,
+        sh_degree=None if splats.features is not None else view.sh_degree,
+        cutoffs=view.cutoffs,
+        antialiased=view.antialiased,
+    )
+    blended = reference.blend(
+        projected,
+        background=splats.background,
+        width=view.width,
+        height=view.height,
+        cutoffs=view.cutoffs,
+    )
+    return Rendering(
+        blended.color, blended.alpha, blended.depth, projected.radii, projected.means_2d
+    )
+
+
+def _checked(
+    means: Tensor,
+    quaternions: Tensor,
+    scales: Tensor,
+    opacities: Tensor,
+    features: Tensor | None,
+    sh: Tensor | tuple[Tensor, Tensor] | None,
+    world_to_camera: Tensor,
+    intrinsics: Tensor,
+) -> _Splats:
+    """Shapes, types and devices agree; contiguous where the kernels want that."""
+    if means.dtype not in (torch.float32, torch.float64):
+        raise RasterizerError(f"means are {means.dtype}; expected torch.float32 or torch.float64")
+    if means.dim() != 2:
+        raise RasterizerError(f"means have shape {_shape(means)}; expected (n, 3)")
+    count = means.shape[0]
+    if count > _MAXIMUM_COUNT:
+        raise RasterizerError(f"{count} splats; at most {_MAXIMUM_COUNT} can be drawn at once")
+    if (features is None) == (sh is None):
+        found = "neither" if features is None else "both"
+        raise RasterizerError(f"{found} of features and sh given; expected exactly one of them")
+    dc, rest = _split_sh(sh)
+    _check("means", means, (count, 3), means)
+    _check("quaternions", quaternions, (count, 4), means)
+    _check("scales", scales, (count, 3), means)
+    _check("opacities", opacities, (count,), means)
+    _check("features", features, (count, None), means)
+    _check("SH dc", dc, (count, 1, 3), means)
+    _check("SH rest", rest, (count, None, 3), means)
+    _check("world_to_camera", world_to_camera, (4, 4))
+    _check("intrinsics", intrinsics, (3, 3))
+    if intrinsics[0, 1] != 0:
+        raise RasterizerError(
+            f"intrinsics have a skew of {float(intrinsics[0, 1])}; expected 0, undistort first"
+        )
+    return _Splats(
+        means.contiguous(),
+        quaternions.contiguous(),
+        scales.contiguous(),
+        opacities.contiguous(),
+        None if features is None else features.contiguous(),
+        _with_contiguous_rows(dc),
+        _with_contiguous_rows(rest),
+        world_to_camera.to(means).contiguous(),
+        intrinsics.detach().to(means).contiguous(),
+        None,
+    )
+
+
+def _split_sh(
+    sh: Tensor | tuple[Tensor, Tensor] | None,
+) -> tuple[Tensor | None, Tensor | None]:
+    """As (dc, rest), without a copy; no rest where there is only the constant band."""
+    if sh is None:
+        return None, None
+    dc, rest = (sh[:, :1], sh[:, 1:]) if isinstance(sh, Tensor) else sh
+    return dc, rest if rest.dim() != 3 or rest.shape[1] > 0 else None
+
+
+def _with_contiguous_rows(tensor: Tensor | None) -> Tensor | None:
+    """The kernels take any distance between splats, but the numbers of one in a row."""
+    if tensor is None or (tensor.stride(-1) == 1 and tensor.stride(-2) == 3):
+        return tensor
+    return tensor.contiguous()
+
+
+def _check(
+    name: str, tensor: Tensor | None, shape: tuple[int | None, ...], like: Tensor | None = None
+) -> None:
+    if tensor is None:
+        return
+    fits = tensor.dim() == len(shape) and all(
+        want in (None, have) for have, want in zip(tensor.shape, shape, strict=True)
+    )
+    if not fits:
+        expected = ", ".join("any" if size is None else str(size) for size in shape)
+        raise RasterizerError(f"{name} have shape {_shape(tensor)}; expected ({expected})")
+    if like is not None and (tensor.dtype != like.dtype or tensor.device != like.device):
+        raise RasterizerError(
+            f"{name} are {tensor.dtype} on {tensor.device}; expected {like.dtype} on {like.device} "
+            "as the means are"
+        )
+
+
+def _degree_in_use(splats: _Splats, sh_degree: int | None) -> int:
+    """The degree of SH to evaluate; -1 with features."""
+    if splats.sh_dc is None:
+        if sh_degree is not None:
+            raise RasterizerError(f"sh_degree is {sh_degree} but features are given, not sh")
+        return -1
+    available = degree_of(1 + (0 if splats.sh_rest is None else splats.sh_rest.shape[1]))
+    if sh_degree is None:
+        return available
+    if not 0 <= sh_degree <= available:
+        raise RasterizerError(
+            f"sh_degree is {sh_degree}; the {coefficient_count(available)} coefficients given "
+            f"reach from 0 to {available}"
+        )
+    return sh_degree
+
+
+def _with_background(
+    splats: _Splats, background: Tensor | None, width: int, height: int
+) -> _Splats:
+    if background is None:
+        return splats
+    channels = 3 if splats.features is None else splats.features.shape[1]
+    expected = ((channels,), (height, width, channels))
+    if _shape(background) not in expected:
+        raise RasterizerError(
+            f"background has shape {_shape(background)}; expected {expected[0]} or {expected[1]}"
+        )
+    fields = {name: getattr(splats, name) for name in splats.__dataclass_fields__}
+    return _Splats(**{**fields, "background": background.to(splats.means).contiguous()})
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(tensor.shape)
