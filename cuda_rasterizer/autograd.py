@@ -1,8 +1,9 @@
 """The two differentiable steps of the fast backends: projection, then compositing.
 
-`means_2d` is the tensor between them, so that its gradient exists (`retain_grad`) for
-densification. All that a backward needs belongs to its own call; nothing is kept where no gradient is wanted, and
-no work is done for gradients that nobody asked for. A second derivative is the reference's job.
+`means_2d` is the tensor between them, so that its gradient exists (`retain_grad`), which
+densification lives on. All that a backward needs belongs to its own call; nothing is kept where no
+gradient is wanted, and no work is done for gradients that nobody asked for. A second derivative is
+the reference's job.
 """
 
 from typing import Any

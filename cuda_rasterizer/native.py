@@ -36,7 +36,7 @@ _FILE_NAMES: Final = {"win32": "splatscope_cpu.dll", "darwin": "libsplatscope_cp
 
 
 class NativeUnavailableError(RasterizerError):
-    """The CPU kernels are absent, do not load, or are of another version; the message says which."""
+    """The CPU kernels are absent, do not load or are of another version; the message says."""
 
 
 def library_path() -> Path:

@@ -51,7 +51,9 @@ def l1_ssim(
             "the target asks for a gradient; only the render has one here: detach the target or "
             "use backend='reference'"
         )
-    return LossTerms(*autograd.apply(autograd.L1Ssim, render.contiguous(), target.contiguous(), ssim_weight))
+    return LossTerms(
+        *autograd.apply(autograd.L1Ssim, render.contiguous(), target.contiguous(), ssim_weight)
+    )
 
 
 @torch.no_grad()
