@@ -27,7 +27,7 @@ def choose_backend(settings: Settings) -> str:
     """
     try:
         backend = cuda_rasterizer.resolve_backend(settings.device.backend)
-    except (RuntimeError, ValueError) as error:
+    except cuda_rasterizer.RasterizerError as error:
         raise BackendError(str(error), value=settings.device.backend) from error
     set_threads(settings.device.threads)
     if settings.device.low_priority:

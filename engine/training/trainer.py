@@ -168,7 +168,7 @@ class Trainer:
 
         alive = False
         if seen:
-            terms.loss.backward()
+            torch.autograd.backward(terms.loss)
             alive = checked_gradients(self.model, step)
         yield from watch.pause(Phase.BACKWARD)
 
@@ -192,8 +192,8 @@ class Trainer:
             step=step,
             photo=photo.name,
             loss=loss,
-            l1=float(terms.l1),
-            ssim=float(terms.ssim),
+            l1=terms.l1.item(),
+            ssim=terms.ssim.item(),
             psnr=decibel,
             seconds=self.seconds,
             splats=len(self.model),

@@ -34,7 +34,7 @@ def test_a_backend_that_cannot_be_had_is_an_error_and_no_quiet_fall_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(name: str) -> str:
-        raise RuntimeError(f"{name}: no NVIDIA driver was found")
+        raise cuda_rasterizer.RasterizerError(f"{name}: no NVIDIA driver was found")
 
     monkeypatch.setattr(cuda_rasterizer, "resolve_backend", refuse)
     with pytest.raises(BackendError, match="no NVIDIA driver") as caught:

@@ -3,6 +3,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -267,6 +268,15 @@ def test_extreme_splats_stay_finite() -> None:
         trainer.model.means[2] = torch.as_tensor(just_ahead, dtype=torch.float32)
         trainer.model.rotations[3] = 0.0
     step_until(trainer, 10)
+    assert trainer.model.non_finite() is None
+
+
+def test_a_thousand_points_in_a_millimetre_are_finite_after_a_step() -> None:
+    points = np.random.default_rng(0).uniform(0.0, 1e-3, (1000, 3))
+    colors = np.full((1000, 3), 90, np.uint8)
+    dense = dataclasses.replace(tiny_scene(), points=points, point_colors=colors)
+    trainer = make_trainer(dense, **CALM)
+    assert trainer.step_once().splats == 1000
     assert trainer.model.non_finite() is None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from cuda_rasterizer import resolve_backend
 from engine.cameras import Camera, look_at
 from engine.dataset.scene import Photo, Scene, SceneFrame
 from engine.settings import Settings
@@ -16,7 +17,7 @@ from engine.training.render import RenderMode, render
 from engine.training.trainer import Trainer
 
 WIDTH, HEIGHT = 24, 20
-BACKEND = "reference"
+BACKEND = resolve_backend("auto")
 
 
 def camera_at(angle: float, *, away: bool = False) -> Camera:
