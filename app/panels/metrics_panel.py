@@ -231,7 +231,7 @@ class MetricsPanel(Panel):
         button.setToolTip(meaning)
         button.setAccessibleName(meaning)
         set_role(button, "quiet-small")
-        plot.header.insertWidget(1, button)
+        plot.header.insertWidget(plot.header.indexOf(plot.title_label) + 1, button)
         return button
 
     def _show_speed(self) -> None:

@@ -222,9 +222,9 @@ class Plot(QWidget):
         self.header = QHBoxLayout()
         self.header.setSpacing(8)
         self.header.addStrut(20)
-        label = QLabel(self.title.upper(), self)
-        set_role(label, "title")
-        self.header.addWidget(label)
+        self.title_label = QLabel(self.title.upper(), self)
+        set_role(self.title_label, "title")
+        self.header.addWidget(self.title_label)
         self.header.addStretch(1)
         self._legend = {curve.key: QLabel(self) for curve in self._curves}
         for word in self._legend.values():
