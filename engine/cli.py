@@ -34,9 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.refuse_unknown(extra)
         parser.error(f"name one of {', '.join(WORDS)}; see --help.")
     words[chosen.word].refuse_unknown(extra)
-    logging.basicConfig(
-        level=logging.DEBUG if chosen.debug else logging.CRITICAL, stream=sys.stderr
-    )
+    handler = _log_to_stderr(debug=chosen.debug)
     try:
         code: int = chosen.carry_out(chosen)
     except SettingError as error:
@@ -51,7 +49,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"an unexpected error: {type(error).__name__}: {error} (--debug shows where).",
             debug=chosen.debug,
         )
+    finally:
+        logging.getLogger().removeHandler(handler)
     return code
+
+
+def _log_to_stderr(*, debug: bool) -> logging.Handler:
+    """What is logged reaches the run's own log; on the screen only with --debug."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.DEBUG if debug else logging.CRITICAL)
+    logging.getLogger().addHandler(handler)
+    return handler
 
 
 def fail(message: str, *, debug: bool) -> int:

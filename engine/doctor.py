@@ -15,7 +15,9 @@ import torch
 import cuda_rasterizer
 from engine.cli import print_json
 from engine.cli_flags import EXIT_FAILURE
+from engine.device import choose_backend
 from engine.run.run_folder import user_runs_folder
+from engine.settings import Settings
 from engine.versions import program_version
 
 _PACKAGES = ("torch", "numpy", "pillow", "safetensors", "PySide6_Essentials", "pyqtgraph")
@@ -37,7 +39,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def doctor_report() -> dict[str, Any]:
     """Everything that a bug report should tell, as plain JSON; names no file of the user's."""
-    chosen = cuda_rasterizer.resolve_backend("auto")
+    chosen = choose_backend(Settings())
     return {
         "version": program_version(),
         "python": platform.python_version(),

@@ -24,6 +24,7 @@ from engine.states import is_legal, refusal
 LOADER_SECONDS = 5.0  # how long a shutdown waits for a loader that was told to stop
 
 _log = logging.getLogger(__name__)
+logging.getLogger("engine").setLevel(logging.INFO)  # for the log of the run
 
 
 class Engine:

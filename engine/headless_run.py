@@ -28,7 +28,9 @@ class HeadlessRun:
         self.details = ""
         self.has_failed = False
         self.is_stopped = False
-        self._bar = tqdm(unit=" steps", file=sys.stderr, dynamic_ncols=True, desc="Loading")
+        self._bar = tqdm(
+            unit=" steps", file=sys.stderr, dynamic_ncols=True, bar_format="{desc}", desc="Loading"
+        )
 
     def close(self) -> None:
         """End the progress bar."""
@@ -47,6 +49,7 @@ class HeadlessRun:
                 self._opened(event)
             case m.RunStarted():
                 self.folder, self.settings = event.folder, event.settings
+                self._bar.bar_format = None
                 self._bar.reset(total=event.settings.run.iterations)
                 self._bar.n = event.step
                 self._bar.set_description("Training")

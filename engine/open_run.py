@@ -5,7 +5,7 @@ Nothing of a run lives anywhere else, so that dropping this object ends it.
 
 import dataclasses
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from cuda_rasterizer import describe
@@ -124,7 +124,7 @@ class OpenRun:
             return self._log_failed(self.folder.metrics_path, error)
         return None
 
-    def journal(self, what: str, step: int, **details: object) -> str | None:
+    def journal(self, what: str, step: int, details: Mapping[str, object]) -> str | None:
         """Write an entry to the journal."""
         try:
             self._journal.record(step, what, details)
@@ -133,11 +133,24 @@ class OpenRun:
         return None
 
     def journal_setting(
-        self, name: str, old: Value | None, new: Value, *, gesture: int, held: bool
+        self, name: str, old: Value, new: Value, *, gesture: int, held: bool
     ) -> str | None:
         """Note a changed setting in the journal."""
         try:
             self._journal.record_setting(self.step, name, old, new, gesture=gesture, held=held)
+        except OSError as error:
+            return self._log_failed(self.folder.journal_path, error)
+        return None
+
+    @property
+    def has_gesture(self) -> bool:
+        """Whether the journal gathers changes that are not written yet."""
+        return self._journal.has_gesture
+
+    def end_stale_gesture(self) -> str | None:
+        """Write a gesture to which nothing was added lately."""
+        try:
+            self._journal.end_stale_gesture()
         except OSError as error:
             return self._log_failed(self.folder.journal_path, error)
         return None
@@ -159,7 +172,7 @@ class OpenRun:
 
     # --- results ---------------------------------------------------------------------------------
 
-    def save(self) -> Iterator[str]:
+    def save(self) -> Generator[str, None, None]:
         """Write a checkpoint, tensor by tensor; the first one of a run is read back and compared.
 
         The model may not change meanwhile. Closing the iterator early leaves nothing behind.

@@ -41,11 +41,12 @@ class RunCommands:
         }
 
     def carry_out(self, run: OpenRun, command: Command) -> None:
-        """Do it and note it in the journal. Raises CommandRefusal or EngineError."""
-        step = run.step
+        """Note it in the journal, do it and tell. Raises CommandRefusal or EngineError."""
         self._handlers[type(command)](run, command)
-        if not isinstance(command, m.SetSetting):
-            self._session.notice(run.journal(type(command).__name__, step, **_details(command)))
+
+    def _note(self, run: OpenRun, command: Command) -> None:
+        """Write a command that is not refused to the journal, before anybody hears of it."""
+        self._session.notice(run.journal(type(command).__name__, run.step, _details(command)))
 
     def apply_setting(self, run: OpenRun, name: str, value: Value, gesture: int = 0) -> None:
         """Put a change into force, or hold it back for a restart, and tell. Raises SettingError."""
@@ -53,8 +54,8 @@ class RunCommands:
         held = setting_info(name).applies is Applies.RESTART
         old = run.held.get(name, run.settings[name]) if held else run.settings[name]
         if not held:
-            run.trainer.apply_setting(name, checked)
             self._touch_device(name, checked)
+            run.trainer.apply_setting(name, checked)
         elif checked == run.settings[name]:
             run.held.pop(name, None)
             held = False
@@ -65,42 +66,48 @@ class RunCommands:
 
     def _touch_device(self, name: str, value: Value) -> None:
         if name == "threads":
-            set_threads(int(value))
+            try:
+                set_threads(int(value))
+            except RuntimeError as error:
+                raise SettingError(f"threads cannot be {value}: {error}.", value=value) from error
         elif name == "low_priority":
             self._session.notice(set_low_priority(bool(value)))
 
     # --- going and stopping ----------------------------------------------------------------------
 
-    def _train(self, run: OpenRun, pause_at: int | None) -> None:
+    def _train(self, run: OpenRun, command: Command, pause_at: int | None) -> None:
         if run.is_complete:
             raise CommandRefusal(
                 f"All {run.settings.run.iterations:,} iterations are done: continue for more "
                 "steps, or raise the number of iterations first."
             )
+        self._note(run, command)
         self._session.pause_at = pause_at
         self._session.set_state(State.TRAINING)
 
     def _start(self, run: OpenRun, command: m.Start) -> None:
-        self._train(run, None)
+        self._train(run, command, None)
 
     def _pause(self, run: OpenRun, command: m.Pause) -> None:
+        self._note(run, command)
         self._session.pause_at = None
         self._session.set_state(State.PAUSED)
 
     def _stop(self, run: OpenRun, command: m.Stop) -> None:
+        self._note(run, command)
         self._session.finish(run, evaluate=False)
 
     def _step_n(self, run: OpenRun, command: m.StepN) -> None:
         if command.count < 1:
             raise CommandRefusal(f"{command.count} steps cannot be done; ask for at least one.")
-        self._train(run, run.step + command.count)
+        self._train(run, command, run.step + command.count)
 
     def _run_until(self, run: OpenRun, command: m.RunUntil) -> None:
         if command.step <= run.step:
             raise CommandRefusal(
                 f"Step {command.step:,} is past: {run.step:,} steps are done. Choose a later one."
             )
-        self._train(run, command.step)
+        self._train(run, command, command.step)
 
     def _continue_for(self, run: OpenRun, command: m.ContinueFor) -> None:
         if command.count < 1:
@@ -109,7 +116,7 @@ class RunCommands:
             self.apply_setting(run, "iterations", run.step + command.count)
         except SettingError as error:
             raise CommandRefusal(str(error)) from error
-        self._train(run, None)
+        self._train(run, command, None)
 
     # --- steering --------------------------------------------------------------------------------
 
@@ -120,11 +127,13 @@ class RunCommands:
             raise CommandRefusal(str(error)) from error
 
     def _reset_opacity(self, run: OpenRun, command: m.ResetOpacity) -> None:
+        self._note(run, command)
         value = run.trainer.reset_opacity()
         run.version += 1
         self._session.publish(m.OpacitiesReset(run.run_id, run.step, value, by_hand=True))
 
     def _prune_now(self, run: OpenRun, command: m.PruneNow) -> None:
+        self._note(run, command)
         counts, notices = run.trainer.prune_now()
         self._refined(run, counts.cloned, counts.split, counts.pruned, counts.splats, notices)
 
@@ -133,6 +142,7 @@ class RunCommands:
             raise CommandRefusal(
                 "Nothing can be densified: no step is done, so no gradient is known. Train first."
             )
+        self._note(run, command)
         counts, notices = run.trainer.densify_now()
         self._refined(run, counts.cloned, counts.split, counts.pruned, counts.splats, notices)
 
@@ -159,12 +169,15 @@ class RunCommands:
             raise CommandRefusal(
                 "Nothing can be evaluated: no photo is held out. Set 'hold out every' and restart."
             )
+        self._note(run, command)
         self._session.evaluate(run)
 
     def _save(self, run: OpenRun, command: m.Save) -> None:
+        self._note(run, command)
         self._session.save(run)
 
     def _export(self, run: OpenRun, command: m.Export) -> None:
+        self._note(run, command)
         self._session.export(run, command.path)
 
 

@@ -1,5 +1,6 @@
 """Opening scenes and runs: what is loaded, what is replaced, and when a run exists."""
 
+import gc
 import re
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from engine.scene_loader import (
 from engine.scene_names import referenced_scene, scene_path
 from engine.scene_summary import scene_opened
 from engine.session import Session
-from engine.settings import Settings
 
 _SCENE_SETTINGS = ("resolution", "test_every")  # what decoded photos depend on
 
@@ -79,7 +79,7 @@ class RunOpening:
         settings = run.settings.updated(run.held)
         same = all(settings[name] == run.settings[name] for name in _SCENE_SETTINGS)
         folder = run.folder.path
-        base = re.sub(r"-\d+$", "", folder.name)
+        base = re.sub(r"-\d{1,3}$", "", folder.name)
         request = LoadRequest(
             run_id=self._session.run_id + 1,
             scene_path=run.scene.path,
@@ -108,6 +108,7 @@ class RunOpening:
         self._session.close_run(save=True, keep_photos=keep_photos)
 
     def _load(self, request: LoadRequest) -> None:
+        gc.collect()  # the model of the run before is large: do not wait for a cycle to be found
         self._session.run_id = request.run_id
         self._session.set_state(State.LOADING)
         self._loader = SceneLoader(request, self._session.inbox.post)
@@ -116,9 +117,13 @@ class RunOpening:
     def _retire_loader(self) -> None:
         if self._loader is not None:
             self._loader.cancel()
-            self._retired = [loader for loader in self._retired if not loader.join(0.0)]
             self._retired.append(self._loader)
             self._loader = None
+        self._forget_ended()
+
+    def _forget_ended(self) -> None:
+        """A loader holds on to its scene; let go of those that have ended."""
+        self._retired = [loader for loader in self._retired if not loader.join(0.0)]
 
     # --- reports ---------------------------------------------------------------------------------
 
@@ -139,6 +144,7 @@ class RunOpening:
                 self._session.fail(report.error, report.details)
             case Loaded() if report.run_id == current:
                 self._loader = None
+                self._forget_ended()
                 self._begin(report)
             case Loaded():
                 report.photos.close()
@@ -156,7 +162,7 @@ class RunOpening:
         session.publish(
             m.RunStarted(run.run_id, run.folder.path, run.settings, run.step, run.device)
         )
-        self._note_beginning(run, request)
+        self._note_beginning(run, loaded)
         if run.is_complete:
             session.finish(run, evaluate=True)
             return
@@ -180,15 +186,15 @@ class RunOpening:
             raise
         return run
 
-    def _note_beginning(self, run: OpenRun, request: LoadRequest) -> None:
+    def _note_beginning(self, run: OpenRun, loaded: Loaded) -> None:
+        request = loaded.request
         what = "Resumed" if request.is_resumed else "RunStarted"
-        self._session.notice(
-            run.journal(what, run.step, settings=run.settings.differences(Settings()))
-        )
+        self._session.notice(run.journal(what, run.step, {"settings": run.settings.differences()}))
         if not request.is_resumed:
             return
-        for name, value in request.changes:
-            self._session.notice(run.journal_setting(name, None, value, gesture=0, held=False))
+        for name, value in run.settings.differences(loaded.before).items():
+            old = loaded.before[name]
+            self._session.notice(run.journal_setting(name, old, value, gesture=0, held=False))
         source = "its last checkpoint" if request.checkpoint else "the start: it has no checkpoint"
         self._session.notice(
             f"The run goes on from {source}: step {run.step:,}, {len(run.trainer.model):,} splats, "

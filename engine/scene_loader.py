@@ -20,6 +20,7 @@ from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Scene
 from engine.device import choose_backend
 from engine.errors import CheckpointError, LoadingCancelled
+from engine.export.saved_model import frame_of
 from engine.inbox import Report
 from engine.run.checkpoint import Checkpoint, load_checkpoint
 from engine.setting_info import Value
@@ -78,6 +79,7 @@ class Loaded(Report):
     scene: Scene
     photos: PhotoStore
     trainer: Trainer
+    before: Settings  # of a resumed run, as its checkpoint has them; else those in force
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,7 +129,8 @@ class SceneLoader:
         torch.set_num_threads(1)  # per thread where torch was built with OpenMP
         request = self.request
         state = load_checkpoint(request.checkpoint) if request.checkpoint else None
-        settings = _settings_in_force(request, state)
+        before = Settings().updated(state.fact("settings")) if state else request.settings
+        settings = before.updated(dict(request.changes))
         scene = request.scene or load_scene(
             request.scene_path, settings, self._progress, self._cancelled.is_set
         )
@@ -146,7 +149,7 @@ class SceneLoader:
         except BaseException:
             photos.close()
             raise
-        self._deliver(Loaded(request.run_id, request, scene, photos, trainer))
+        self._deliver(Loaded(request.run_id, request, scene, photos, trainer, before))
 
     def _raise_if_cancelled(self) -> None:
         if self._cancelled.is_set():
@@ -162,13 +165,6 @@ class SceneLoader:
         self._deliver(LoadProgress(self.request.run_id, stage, file, done, total))
 
 
-def _settings_in_force(request: LoadRequest, state: Checkpoint | None) -> Settings:
-    """A resumed run has the settings of its checkpoint, which a journal may have changed since."""
-    if state is None:
-        return request.settings
-    return Settings().updated(state.fact("settings")).updated(dict(request.changes))
-
-
 def _make_trainer(
     scene: Scene, photos: PhotoStore, settings: Settings, backend: str, state: Checkpoint | None
 ) -> Trainer:
@@ -176,7 +172,20 @@ def _make_trainer(
         return Trainer(scene, photos, settings, backend=backend)
     values = {info.name: settings[info.name] for info in all_settings()}
     header = {**state.facts, "settings": values}
+    _require_same_frame(scene, state)
     try:
         return Trainer.from_state(scene, photos, state.tensors, header, backend=backend)
     except CheckpointError as error:
         raise CheckpointError(f"{state.path}: {error}", path=state.path) from error
+
+
+def _require_same_frame(scene: Scene, state: Checkpoint) -> None:
+    """The splats of a checkpoint are where its scene was; other poses would leave them behind."""
+    frame = frame_of(state.fact("scene_frame"))
+    if frame != scene.frame:
+        raise CheckpointError(
+            f"{state.path} was trained on other poses: its scene was centred at {frame.offset} "
+            f"with scale {frame.scale:g}, {scene.path} at {scene.frame.offset} with scale "
+            f"{scene.frame.scale:g}. Resume with the scene of the run, or make a new run.",
+            path=state.path,
+        )

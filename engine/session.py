@@ -4,11 +4,10 @@ Only the engine thread touches this. Work in phases (a step, an evaluation, a sa
 between its phases; how it is asked for is `run_commands`' and `run_opening`'s business.
 """
 
-import gc
 import logging
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from engine import messages as m
@@ -18,6 +17,7 @@ from engine.memory import is_out_of_memory
 from engine.messages import Event, PhotoScore, State
 from engine.open_run import OpenRun
 from engine.outbox import Outbox
+from engine.run.journal import GESTURE_SECONDS
 from engine.run_pictures import RunPictures
 from engine.step_reports import StepReports
 from engine.training.evaluation import mean_score
@@ -111,7 +111,11 @@ class Session:
 
     def idle_seconds(self) -> float | None:
         """How long nothing needs doing while nothing trains and nobody asks; None: for ever."""
-        return self._pictures.wait_seconds()
+        waits = [self._pictures.wait_seconds()]
+        if self.run is not None and self.run.has_gesture:
+            waits.append(GESTURE_SECONDS)
+            self.notice(self.run.end_stale_gesture())
+        return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def _interrupted(self) -> bool:
         """Between two phases: serve a view; whether a command waits that cannot wait longer."""
@@ -144,6 +148,7 @@ class Session:
         self._publish_changes(run, result)
         if self._reports.is_due(time.perf_counter()):
             self._publish_steps()
+            self.notice(run.end_stale_gesture())
         cadence = run.settings.run
         if run.is_complete:
             self.finish(run, evaluate=True)
@@ -200,14 +205,12 @@ class Session:
         self.publish(m.Saved(run.run_id, run.step, path, time.perf_counter() - start))
         return True
 
-    def _work_through(self, phases: Iterator[str]) -> bool:
+    def _work_through(self, phases: Generator[str, None, None]) -> bool:
         """Save phase by phase; given up only when somebody closes without saving."""
         for _ in phases:
             self.serve_view()
             if self.inbox.must_abandon_saving():
-                close = getattr(phases, "close", None)
-                if close is not None:
-                    close()
+                phases.close()
                 return False
         return True
 
@@ -254,8 +257,6 @@ class Session:
         self.pause_at = None
         self._outbox.drop_frame()
         self._pictures.forget()
-        del run
-        gc.collect()  # the model of a run is large: do not wait for a cycle to be found
 
 
 def _memory_error(error: BaseException, step: int) -> TrainingError:

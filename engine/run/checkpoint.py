@@ -7,7 +7,7 @@ only when it is whole (`atomic_file`). What the tensors mean is the trainer's bu
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Checkpoint:
 
 def save_checkpoint(
     path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]
-) -> Iterator[str]:
+) -> Generator[str, None, None]:
     """Write a checkpoint; yields the name of each tensor after it was written.
 
     The tensors must not change until the iterator is exhausted; closing it early leaves nothing

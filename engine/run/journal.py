@@ -5,12 +5,15 @@ make one entry, which keeps the step and value of each change inside.
 """
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.run.metrics_log import finite
 from engine.setting_info import Value
+
+GESTURE_SECONDS = 5.0  # a gesture without a change for so long is over
 
 
 class Journal:
@@ -19,19 +22,18 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
         self._gesture: dict[str, Any] | None = None
+        self._changed = 0.0
 
-    def record(self, step: int, what: str, details: Mapping[str, object] | None = None) -> None:
-        """Write one entry at once."""
+    def record(self, step: int, what: str, details: Mapping[str, object]) -> None:
+        """Write one entry at once; `details` are what the command was given."""
         self.end_gesture()
-        self._write({"step": step, "what": what, **(details or {})})
+        self._write({"step": step, "what": what, "details": dict(details)})
 
     def record_setting(
-        self, step: int, name: str, old: Value | None, new: Value, *, gesture: int, held: bool
+        self, step: int, name: str, old: Value, new: Value, *, gesture: int, held: bool
     ) -> None:
-        """Note a changed setting; changes of one gesture (not 0) are gathered into one entry.
-
-        `old` is None where it is not known: a flag given on resume.
-        """
+        """Note a changed setting; changes of one gesture (not 0) are gathered into one entry."""
+        self._changed = time.monotonic()
         open_gesture = self._gesture
         if (
             open_gesture is not None
@@ -54,6 +56,16 @@ class Journal:
             "changes": [[step, new]],
         }
         if gesture == 0:
+            self.end_gesture()
+
+    @property
+    def has_gesture(self) -> bool:
+        """Whether changes are gathered that are not written yet."""
+        return self._gesture is not None
+
+    def end_stale_gesture(self) -> None:
+        """Write the gesture gathered so far when nothing was added to it lately."""
+        if self.has_gesture and time.monotonic() - self._changed >= GESTURE_SECONDS:
             self.end_gesture()
 
     def end_gesture(self) -> None:
