@@ -88,7 +88,7 @@ class Gaussians:
 
     def gathered(self, rows: Int64[Tensor, "m"]) -> dict[str, Tensor]:
         """Copies of the given rows of every parameter, outside the graph."""
-        return {name: tensor.detach()[rows] for name, tensor in self.items()}
+        return {name: torch.index_select(tensor.detach(), 0, rows) for name, tensor in self.items()}
 
     def clear_gradients(self) -> None:
         """Forget every gradient: None, not zeros, so that the optimiser can tell."""
