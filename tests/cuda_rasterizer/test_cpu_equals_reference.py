@@ -1,0 +1,185 @@
+"""The C++ kernels against plain torch: strictly, but within a bound where a decision is near."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from cuda_rasterizer import native
+from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT, Cutoffs
+from tests.cuda_rasterizer import scenes
+from tests.cuda_rasterizer.drawing import draw, draw_with_gradients, instruction_set
+from tests.cuda_rasterizer.margins import pixel_margins
+from tests.cuda_rasterizer.scenes import SplatScene
+
+pytestmark = pytest.mark.usefixtures("fast_backend")
+
+CUTOFFS = {"classic": CLASSIC, "gsplat": GSPLAT, "capped": Cutoffs(footprint_cap=2.0)}
+CLEAR = 1e-5
+# One splat more or less: at the floor it weighs 1/255, at the stop at most 1e-4 / (1 - 0.99).
+FLIP = 0.01 + 1.0 / 255
+EXCUSED = 1e-3
+# Scenes that sit on a decision by design: 0.01 * 0.01 is the stop itself; depths are equal.
+ON_A_DECISION = ("opaque stack", "equal depths")
+
+
+@pytest.fixture(params=["baseline", "avx2", "avx512"])
+def each_instruction_set(request):
+    try:
+        with instruction_set(request.param):
+            yield request.param
+    except native.RasterizerError:
+        pytest.skip(f"this machine has no {request.param}")
+
+
+def assert_pictures_agree(
+    scene: SplatScene, cutoffs: Cutoffs, antialiased: bool, excused: float = EXCUSED
+) -> None:
+    """float32 kernels against the float64 reference of the same float32 numbers."""
+    scene = scene.to(torch.float32)
+    exact = scene.to(torch.float64)
+    options = {"cutoffs": cutoffs, "antialiased": antialiased}
+    truth = draw(exact, "reference", **options)
+    found = draw(scene, **options)
+    clear = pixel_margins(exact, cutoffs, antialiased=antialiased) > CLEAR
+    deepest = float(truth.depth.max()) if truth.depth.numel() else 1.0
+    largest = max(1.0, float(truth.color.abs().max()))
+    for name, unit in (("color", largest), ("alpha", 1.0), ("depth", max(1.0, deepest))):
+        error = (getattr(found, name).double() - getattr(truth, name)).abs() / unit
+        error = error.amax(dim=2) if error.dim() == 3 else error
+        # Rounding of coordinates up to 50 px moves an exponent by 1e-5 of itself.
+        assert error[clear].max() < 3e-5 if clear.any() else True, name
+        if not clear.all():
+            assert error[~clear].max() < FLIP, name
+    assert (~clear).sum() <= max(1, excused * clear.numel())
+
+
+def relative_error(found: Tensor, truth: Tensor) -> float:
+    assert found.isfinite().all()
+    norm = float(truth.norm())
+    return float((found.double() - truth).norm()) / norm if norm > 0 else float(found.abs().sum())
+
+
+@pytest.mark.parametrize("cutoffs", CUTOFFS.values(), ids=CUTOFFS.keys())
+@pytest.mark.parametrize("antialiased", [False, True])
+@pytest.mark.usefixtures("each_instruction_set")
+def test_random_scenes_look_alike(cutoffs, antialiased):
+    for seed in range(3):
+        scene = scenes.random_scene(seed, 150, 61, 43, sh_degree=seed)
+        assert_pictures_agree(scene, cutoffs, antialiased)
+
+
+@pytest.mark.parametrize("case", scenes.HARD_CASES)
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_hard_cases_look_alike(case, antialiased):
+    excused = 1.0 if case in ON_A_DECISION else EXCUSED
+    assert_pictures_agree(scenes.hard_case(case), CLASSIC, antialiased, excused)
+
+
+@pytest.mark.parametrize("antialiased", [False, True])
+@pytest.mark.usefixtures("each_instruction_set")
+def test_float64_agrees_to_the_last_digits_with_gradients(antialiased):
+    for seed in range(2):
+        scene = scenes.random_scene(seed, 100, 50, 35, sh_degree=3)
+        truth, true_gradients = draw_with_gradients(scene, "reference", antialiased=antialiased)
+        found, gradients = draw_with_gradients(scene, antialiased=antialiased)
+        torch.testing.assert_close(found.color, truth.color, rtol=1e-11, atol=1e-12)
+        assert torch.equal(found.radii, truth.radii)
+        for name, gradient in gradients.items():
+            # Sums of some thousand terms in another order.
+            assert relative_error(gradient, true_gradients[name]) < 1e-10, name
+
+
+@pytest.mark.parametrize("antialiased", [False, True])
+@pytest.mark.usefixtures("each_instruction_set")
+def test_float32_gradients_agree(antialiased):
+    for seed in range(2):
+        scene = scenes.random_scene(seed, 100, 50, 35, sh_degree=2).to(torch.float32)
+        _, truth = draw_with_gradients(
+            scene.to(torch.float64), "reference", antialiased=antialiased
+        )
+        _, found = draw_with_gradients(scene, antialiased=antialiased)
+        for name, gradient in found.items():
+            # Seven digits, of which a stack of fifty splats costs two; needles cost one more.
+            assert relative_error(gradient, truth[name]) < 2e-4, name
+
+
+@pytest.mark.parametrize("case", scenes.HARD_CASES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_hard_cases_have_the_gradient_of_the_reference(case, dtype):
+    scene = scenes.hard_case(case).to(dtype)
+    _, truth = draw_with_gradients(scene.to(torch.float64), "reference")
+    _, found = draw_with_gradients(scene)
+    for name, gradient in found.items():
+        # A flipped pixel of a small picture weighs some thousandths of a float32 gradient.
+        limit = 5e-2 if case in ON_A_DECISION else 5e-3
+        limit = 1e-9 if dtype == torch.float64 else limit
+        assert relative_error(gradient, truth[name]) < limit, name
+
+
+@pytest.mark.parametrize("case", scenes.DEAD_SPLATS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_a_dead_splat_leaves_no_trace(case, dtype, antialiased):
+    scene = scenes.dead_splat_scene(case, dtype)
+    alone = scene.replace(
+        means=scene.means[:1],
+        quaternions=scene.quaternions[:1],
+        scales=scene.scales[:1],
+        opacities=scene.opacities[:1],
+        features=scene.features[:1],
+    )
+    found, gradients = draw_with_gradients(scene, antialiased=antialiased)
+    expected, expected_gradients = draw_with_gradients(alone, antialiased=antialiased)
+    assert torch.equal(found.color, expected.color)
+    assert torch.equal(found.depth, expected.depth)
+    assert not found.radii[1].any()
+    for name, gradient in gradients.items():
+        if name == "background":
+            assert torch.equal(gradient, expected_gradients[name])
+        else:
+            assert torch.equal(gradient[:1], expected_gradients[name]), name
+            assert not gradient[1].any(), name
+
+
+def test_a_nan_in_a_spherical_harmonic_in_use_culls_its_splat():
+    scene = scenes.random_scene(4, 8, sh_degree=3)
+    scene.sh[3, 14, 1] = float("nan")
+    rendering, gradients = draw_with_gradients(scene)
+    assert not rendering.radii[3].any()
+    assert rendering.color.isfinite().all()
+    assert not gradients["sh"][3].any()
+    # At a lower degree the number is not in use, and the splat is seen.
+    assert draw(scene, sh_degree=2).radii[3].all()
+
+
+def test_coefficients_above_the_degree_in_use_get_gradient_zero():
+    scene = scenes.random_scene(4, 8, sh_degree=3)
+    _, gradients = draw_with_gradients(scene, sh_degree=1)
+    assert gradients["sh"][:, :4].any()
+    assert not gradients["sh"][:, 4:].any()
+
+
+def test_the_three_ways_to_give_spherical_harmonics_give_the_same_picture():
+    scene = scenes.random_scene(5, 20, sh_degree=3)
+    whole = draw(scene).color
+    pair = draw(scene, sh=(scene.sh[:, :1].clone(), scene.sh[:, 1:].clone())).color
+    spread = torch.zeros(20, 16, 6, dtype=scene.sh.dtype)[:, :, ::2].copy_(scene.sh)
+    assert torch.equal(whole, pair)
+    assert torch.equal(whole, draw(scene, sh=spread).color)
+
+
+def test_equal_depths_are_drawn_in_the_order_of_their_index():
+    scene = scenes.hard_case("equal depths")
+    truth = draw(scene, "reference")
+    torch.testing.assert_close(draw(scene).color, truth.color, rtol=1e-12, atol=1e-12)
+    order = [2, 1, 0]
+    turned = scene.replace(
+        means=scene.means[order], opacities=scene.opacities[order], features=scene.features[order]
+    )
+    assert not torch.allclose(draw(turned).color, truth.color)
+
+
+def test_a_splat_near_the_plane_that_covers_the_picture_many_times_over_is_drawn():
+    scene = scenes.scene_of([[0.0, 0.0, 0.3]], scales=50.0, opacities=0.7, width=300, height=200)
+    rendering = draw(scene.to(torch.float32))
+    torch.testing.assert_close(rendering.alpha, torch.full((200, 300), 0.7), rtol=1e-3, atol=0.0)

@@ -1,0 +1,125 @@
+"""The fused loss, Adam and the conversion to bytes against plain torch."""
+
+import pytest
+import torch
+
+from cuda_rasterizer import RasterizerError, adam_step, l1_ssim, to_rgba8
+
+pytestmark = pytest.mark.usefixtures("fast_backend")
+
+SIZES = [(1, 1, 3), (3, 17, 1), (31, 17, 3), (70, 40, 3), (12, 9, 5)]
+
+
+def pictures(size: tuple[int, int, int], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    random = torch.Generator().manual_seed(sum(size))
+    drawn = [torch.rand(size, generator=random, dtype=torch.float64).to(dtype) for _ in range(2)]
+    return drawn[0].requires_grad_(), drawn[1]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("weight", [0.0, 0.2, 1.0])
+def test_the_loss_and_its_gradient_equal_those_of_the_reference(size, weight):
+    render, target = pictures(size, torch.float64)
+    truth = l1_ssim(render, target, weight, backend="reference")
+    (expected,) = torch.autograd.grad(truth.loss, render)
+    found = l1_ssim(render, target, weight, backend="cpu")
+    (gradient,) = torch.autograd.grad(found.loss, render)
+    for name in ("loss", "l1", "ssim"):
+        assert getattr(found, name).item() == pytest.approx(getattr(truth, name).item(), rel=1e-12)
+    torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-14)
+
+
+def test_the_loss_in_float32_is_good_to_rounding():
+    render, target = pictures((48, 64, 3), torch.float32)
+    truth = l1_ssim(render.double(), target.double(), 0.2, backend="reference")
+    found = l1_ssim(render, target, 0.2, backend="cpu")
+    (gradient,) = torch.autograd.grad(found.loss, render)
+    (expected,) = torch.autograd.grad(truth.loss, render)
+    assert found.loss.item() == pytest.approx(truth.loss.item(), rel=1e-6)
+    # Differences of squares in float32 leave five digits of a variance.
+    torch.testing.assert_close(
+        gradient, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())
+    )
+
+
+def test_a_picture_compared_with_itself_has_no_loss_and_no_gradient():
+    render, _ = pictures((20, 20, 3), torch.float64)
+    terms = l1_ssim(render, render.detach().clone(), 0.2, backend="cpu")
+    terms.loss.backward()
+    assert terms.loss.item() == pytest.approx(0.0, abs=1e-12)
+    assert terms.ssim.item() == pytest.approx(1.0, abs=1e-12)
+    assert render.grad.abs().max() < 1e-12
+
+
+def test_the_gradient_scales_with_what_comes_from_above():
+    render, target = pictures((15, 15, 3), torch.float64)
+    loss = l1_ssim(render, target, 0.5, backend="cpu").loss
+    (once,) = torch.autograd.grad(loss, render, retain_graph=True)
+    (thrice,) = torch.autograd.grad(3 * loss, render)
+    torch.testing.assert_close(thrice, 3 * once)
+
+
+def test_pictures_that_do_not_match_are_refused():
+    with pytest.raises(RasterizerError, match=r"the render is \(4, 4, 3\)"):
+        l1_ssim(torch.rand(4, 4, 3), torch.rand(4, 5, 3), 0.2, backend="cpu")
+    target = torch.rand(4, 4, 3, requires_grad=True)
+    with pytest.raises(RasterizerError, match="the target asks for a gradient"):
+        l1_ssim(torch.rand(4, 4, 3), target, 0.2, backend="cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_adam_takes_the_steps_of_torch(dtype):
+    random = torch.Generator().manual_seed(1)
+    ours = torch.randn(1000, 3, generator=random).to(dtype)
+    theirs = ours.clone().requires_grad_()
+    optimizer = torch.optim.Adam([theirs], lr=0.01, eps=1e-15)
+    mean, square = torch.zeros_like(ours), torch.zeros_like(ours)
+    for step in range(1, 21):
+        gradient = torch.randn(1000, 3, generator=random).to(dtype) * 10.0 ** (step % 5 - 3)
+        theirs.grad = gradient.clone()
+        optimizer.step()
+        adam_step(
+            *(ours, gradient, mean, square),
+            lr=0.01,
+            step=step,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-15,
+            backend="cpu",
+        )
+    # A rounding a step, each a millionth part of a step of 0.01.
+    tolerance = 1e-6 if dtype == torch.float32 else 1e-14
+    torch.testing.assert_close(ours, theirs.detach(), rtol=0, atol=tolerance)
+
+
+def test_adam_leaves_a_parameter_alone_whose_gradient_was_always_zero():
+    parameter = torch.randn(5)
+    before, zeros = parameter.clone(), torch.zeros(5)
+    adam_step(
+        *(parameter, zeros.clone(), zeros.clone(), zeros.clone()),
+        lr=0.1,
+        step=1,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-15,
+        backend="cpu",
+    )
+    assert torch.equal(parameter, before)
+
+
+def test_adam_refuses_what_it_cannot_change_in_place():
+    rates = {"lr": 0.1, "beta1": 0.9, "beta2": 0.999, "eps": 1e-15, "backend": "cpu"}
+    wide = torch.zeros(4, 6)[:, ::2]
+    with pytest.raises(RasterizerError, match="the parameter is not contiguous"):
+        adam_step(wide, torch.zeros(4, 3), torch.zeros(4, 3), torch.zeros(4, 3), step=1, **rates)
+    with pytest.raises(RasterizerError, match="count from 1"):
+        adam_step(*(torch.zeros(2) for _ in range(4)), step=0, **rates)
+    with pytest.raises(RasterizerError, match="the mean is"):
+        adam_step(torch.zeros(2), torch.zeros(2), torch.zeros(3), torch.zeros(2), step=1, **rates)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_bytes_are_rounded_limited_and_opaque(backend):
+    picture = torch.tensor([[[0.0, 0.5, 1.0], [-3.0, 7.0, 0.2], [float("nan"), 0.1, 0.9]]])
+    rgba = to_rgba8(picture, backend=backend)
+    assert rgba.tolist() == [[[0, 128, 255, 255], [0, 255, 51, 255], [0, 26, 230, 255]]]
