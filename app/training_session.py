@@ -35,6 +35,7 @@ class TrainingSession(QObject):
         self.state = State.EMPTY
         self.run_id = 0
         self.step = 0
+        self.has_stopped = False
         self._woken.connect(self.take, Qt.ConnectionType.QueuedConnection)
         engine.set_wake(self._woken.emit)
 
@@ -62,6 +63,13 @@ class TrainingSession(QObject):
         if frame is not None and frame.run_id >= self.run_id:
             self.frame_arrived.emit(frame)
 
+    @Slot()
+    def give_up(self) -> None:
+        """Count the engine as stopped: because it said so, or because nobody waits any longer."""
+        if not self.has_stopped:
+            self.has_stopped = True
+            self.stopped.emit()
+
     def close(self, timeout: float) -> bool:
         """Listen no longer and wait for the engine thread; whether it ended in `timeout` s."""
         self._engine.set_wake(None)
@@ -80,4 +88,4 @@ class TrainingSession(QObject):
         if isinstance(event, StateChanged):
             self.state_changed.emit(event.new)
         elif isinstance(event, EngineStopped):
-            self.stopped.emit()
+            self.give_up()

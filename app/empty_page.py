@@ -1,0 +1,94 @@
+"""What the window shows while no scene is open: what to do, and the scenes opened lately."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.actions import Actions
+from app.theme import set_role
+
+MOST_RECENT = 6
+WHAT_TO_DO = (
+    "Open a folder with photos and the cameras that took them: a COLMAP model "
+    "(sparse/0) or a transforms.json. Training starts at once, and every setting "
+    "may be changed while it runs."
+)
+
+
+class EmptyPage(QWidget):
+    """Open, demo, recent scenes; folders can be dropped anywhere in the window."""
+
+    scene_chosen = Signal(object)  # Path
+
+    def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        set_role(self, "panel")
+        self.setAccessibleName("No scene is open")
+        heading = QLabel("Train Gaussian splats, and steer them", self)
+        set_role(heading, "heading")
+        text = QLabel(WHAT_TO_DO, self)
+        text.setWordWrap(True)
+        text.setMinimumWidth(200)
+        text.setMaximumWidth(520)
+        self.open_button = QPushButton("Open folder…", self)
+        set_role(self.open_button, "primary")
+        self.demo_button = QPushButton("Open the demo scene", self)
+        for button, key in ((self.open_button, "open"), (self.demo_button, "demo")):
+            button.setToolTip(actions[key].toolTip())
+            button.setAccessibleName(button.text())
+            button.clicked.connect(actions[key].trigger)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        buttons.addWidget(self.open_button)
+        buttons.addWidget(self.demo_button)
+        buttons.addStretch(1)
+        drop = QLabel("or drop a folder anywhere in this window", self)
+        set_role(drop, "muted")
+        self.recent_title = QLabel("OPENED LATELY", self)
+        set_role(self.recent_title, "title")
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(2)
+        column = QVBoxLayout()
+        column.setSpacing(12)
+        for widget in (heading, text):
+            column.addWidget(widget)
+        column.addLayout(buttons)
+        column.addWidget(drop)
+        column.addSpacing(12)
+        column.addWidget(self.recent_title)
+        column.addLayout(self._recent)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addLayout(column)
+        row.addStretch(1)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(24, 24, 24, 24)
+        outer.addStretch(2)
+        outer.addLayout(row)
+        outer.addStretch(3)
+        self.set_recent([])
+
+    def set_recent(self, scenes: list[Path]) -> None:
+        """The scenes to offer, newest first; those that are gone are left out."""
+        while (item := self._recent.takeAt(0)) is not None:
+            old = item.widget()
+            if old is not None:
+                old.deleteLater()
+        there = [path for path in scenes if path.exists()][:MOST_RECENT]
+        self.recent_title.setVisible(bool(there))
+        for path in there:
+            button = QPushButton(path.name or str(path), self)
+            button.setProperty("path", str(path))
+            button.setToolTip(str(path))
+            button.setAccessibleName(f"Open {path.name}")
+            button.setStyleSheet("text-align: left;")
+            set_role(button, "quiet")
+            button.clicked.connect(self._choose)
+            self._recent.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+
+    def _choose(self) -> None:
+        sender = self.sender()
+        if sender is not None:
+            self.scene_chosen.emit(Path(sender.property("path")))

@@ -1,0 +1,123 @@
+"""Errors as cards that stay until they are dismissed; repeats are counted, not stacked."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.diagnostics import Problem, system_facts
+from app.theme import set_role
+
+MOST_CARDS = 3  # in sight; older ones wait behind
+
+
+class ErrorCard(QWidget):
+    """One problem: what, which file, and what can be done with the report."""
+
+    dismissed = Signal(object)  # the card
+    log_wanted = Signal()
+
+    def __init__(self, problem: Problem, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.problem = problem
+        self.count = 1
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        set_role(self, "error-card")
+        self.setAccessibleName(f"Error: {problem.message}")
+        self.message_label = self._text(problem.message, "")
+        self.count_label = self._text("", "bad")
+        self.count_label.hide()
+        row = QHBoxLayout()
+        row.addWidget(self._text("Error", "bad"))
+        row.addWidget(self.count_label)
+        row.addStretch(1)
+        self.copy_button = self._button("Copy details", "Copy message, traceback and versions")
+        self.copy_button.clicked.connect(self._copy)
+        self.log_button = self._button("Open log", "Show the log")
+        self.log_button.clicked.connect(self.log_wanted)
+        self.dismiss_button = self._button("Dismiss", "Put this card away")
+        self.dismiss_button.clicked.connect(self._dismiss)
+        for button in (self.copy_button, self.log_button, self.dismiss_button):
+            row.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, 8, 8, 10)
+        layout.setSpacing(4)
+        layout.addLayout(row)
+        layout.addWidget(self.message_label)
+        if problem.path is not None and str(problem.path) not in problem.message:
+            layout.addWidget(self._text(str(problem.path), "muted"))
+
+    def repeat(self) -> None:
+        """The same problem came again."""
+        self.count += 1
+        self.count_label.setText(f"{self.count} times")
+        self.count_label.show()
+
+    def report(self) -> str:
+        """What is copied: message, file, details, versions."""
+        parts = [self.problem.message]
+        if self.problem.path is not None:
+            parts.append(f"File: {self.problem.path}")
+        if self.count > 1:
+            parts.append(f"Met {self.count} times")
+        if self.problem.details:
+            parts.append(self.problem.details)
+        return "\n\n".join([*parts, system_facts()])
+
+    def _text(self, text: str, role: str) -> QLabel:
+        label = QLabel(text, self)
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setWordWrap(len(text) > 20)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        set_role(label, role)
+        return label
+
+    def _button(self, text: str, tooltip: str) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setToolTip(tooltip)
+        button.setAccessibleName(text)
+        set_role(button, "quiet")
+        return button
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.report())
+
+    def _dismiss(self) -> None:
+        self.dismissed.emit(self)
+
+
+class ErrorCards(QWidget):
+    """The cards in the window, newest on top."""
+
+    log_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.cards: list[ErrorCard] = []
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(6)
+        self.hide()
+
+    def show_problem(self, problem: Problem) -> None:
+        """A card for the problem, or one more on the counter of its card."""
+        for card in self.cards:
+            if card.problem.key == problem.key:
+                card.repeat()
+                return
+        card = ErrorCard(problem, self)
+        card.dismissed.connect(self._put_away)
+        card.log_wanted.connect(self.log_wanted)
+        self.cards.insert(0, card)
+        self._layout.insertWidget(0, card)
+        self._show_newest()
+
+    def _put_away(self, card: ErrorCard) -> None:
+        self.cards.remove(card)
+        self._layout.removeWidget(card)
+        card.deleteLater()
+        self._show_newest()
+
+    def _show_newest(self) -> None:
+        for i, card in enumerate(self.cards):
+            card.setVisible(i < MOST_CARDS)
+        self.setVisible(bool(self.cards))

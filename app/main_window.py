@@ -1,0 +1,327 @@
+"""The window: it lays the parts out and connects them, and knows nothing else.
+
+Events of the session go to every part, commands of every part go to the session. What an action
+does is in `window_commands`; what is shown where and when, is here.
+"""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.actions import Actions
+from app.diagnostics import Diagnostics, Problem
+from app.empty_page import EmptyPage
+from app.error_card import ErrorCards
+from app.key_sheet import KeySheet
+from app.palette import Palette
+from app.panels.action_panel import ActionPanel
+from app.panels.findings_panel import FindingsPanel
+from app.panels.log_panel import LogPanel
+from app.panels.metrics_panel import MetricsPanel
+from app.panels.panel import Panel
+from app.panels.photos_panel import PhotosPanel
+from app.panels.settings_panel import SettingsPanel
+from app.preferences import Preferences
+from app.progress_strip import ProgressStrip
+from app.status_bar import StatusBar
+from app.strips import ClosingStrip, FinishedStrip, LoadingStrip, RestartStrip
+from app.theme import Theme, set_role
+from app.toolbar import Toolbar
+from app.training_session import TrainingSession
+from app.viewport.viewport import Viewport
+from app.window_commands import WindowCommands
+from app.wording import counted
+from engine.messages import (
+    CommandRefused,
+    Evaluated,
+    Event,
+    Exported,
+    Failed,
+    Finished,
+    LoadingProgressed,
+    Noticed,
+    RunStarted,
+    Saved,
+    SceneOpened,
+    SettingApplied,
+    Shutdown,
+    State,
+)
+
+LEAVE_ANYWAY_MS = 3_000  # after "close without saving", for an engine that gives no answer
+
+
+class MainWindow(QMainWindow):
+    """One scene, one run, one view."""
+
+    closed = Signal()  # the engine has stopped and the window is gone
+
+    def __init__(
+        self,
+        session: TrainingSession,
+        theme: Theme,
+        viewport: Viewport,
+        preferences: Preferences,
+        diagnostics: Diagnostics | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Splatscope")
+        self.setAcceptDrops(True)
+        self.session, self.theme, self.viewport = session, theme, viewport
+        self.preferences = preferences
+        self.scene: SceneOpened | None = None
+        self.run_folder: Path | None = None
+        self._closing = False
+        self.actions_table = Actions(self)
+        self.toolbar = Toolbar(self.actions_table, self)
+        self.empty_page = EmptyPage(self.actions_table, self)
+        self.error_cards = ErrorCards(self)
+        self.loading_strip = LoadingStrip(self.actions_table, self)
+        self.finished_strip = FinishedStrip(self.actions_table, self)
+        self.restart_strip = RestartStrip(self)
+        self.closing_strip = ClosingStrip(self)
+        self.progress_strip = ProgressStrip(self)
+        self.status = StatusBar(self)
+        self.settings_panel = SettingsPanel(self)
+        self.photos_panel = PhotosPanel(self)
+        self.findings_panel = FindingsPanel(self)
+        self.action_panel = ActionPanel(self)
+        self.metrics_panel = MetricsPanel(self)
+        self.log_panel = LogPanel(diagnostics.log_path.parent if diagnostics else None, self)
+        self.panels: tuple[Panel, ...] = (
+            self.settings_panel,
+            self.photos_panel,
+            self.findings_panel,
+            self.action_panel,
+            self.metrics_panel,
+            self.log_panel,
+        )
+        self.key_sheet = KeySheet(self)
+        self.commands = WindowCommands(self)
+        self._lay_out()
+        self._connect(diagnostics)
+        self.set_colors(theme.colors)
+        self._set_state(session.state)
+        self.actions_table["cameras"].setChecked(True)
+        self.actions_table["pivot"].setChecked(True)
+
+    # --- layout ---
+
+    def _lay_out(self) -> None:
+        self.stack = QStackedWidget(self)
+        self.stack.addWidget(self.empty_page)
+        self.stack.addWidget(self.viewport)
+        stage = _column(
+            self,
+            self.error_cards,
+            self.closing_strip,
+            self.loading_strip,
+            self.finished_strip,
+            self.restart_strip,
+            self.stack,
+            self.progress_strip,
+        )
+        self.bottom = QStackedWidget(self)
+        self.bottom.addWidget(self.metrics_panel)
+        self.bottom.addWidget(self.log_panel)
+        self.bottom.setMinimumHeight(110)
+        self.left = QSplitter(Qt.Orientation.Vertical, self)
+        self.center = QSplitter(Qt.Orientation.Vertical, self)
+        self.sides = QSplitter(Qt.Orientation.Horizontal, self)
+        for splitter, widgets, stretches in (
+            (self.left, (self.photos_panel, self.findings_panel), (3, 1)),
+            (self.center, (stage, self.bottom), (3, 2)),
+            (
+                self.sides,
+                (self.left, self.center, _column(self, self.settings_panel, self.action_panel)),
+                (0, 1, 0),
+            ),
+        ):
+            splitter.setHandleWidth(8)
+            splitter.setChildrenCollapsible(False)
+            for i, (widget, stretch) in enumerate(zip(widgets, stretches, strict=True)):
+                splitter.addWidget(widget)
+                splitter.setStretchFactor(i, stretch)
+        self.sides.setSizes([248, 960, 336])
+        self.center.setSizes([600, 300])
+        self.left.setSizes([600, 200])
+        body = QWidget(self)
+        body_layout = QVBoxLayout(body)
+        body_layout.setContentsMargins(10, 0, 10, 0)
+        body_layout.addWidget(self.sides)
+        central = QWidget(self)
+        set_role(central, "window")
+        outer = QVBoxLayout(central)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self.toolbar)
+        outer.addWidget(body, 1)
+        outer.addWidget(self.status)
+        self.setCentralWidget(central)
+        self.setMinimumSize(640, 400)
+
+    def _connect(self, diagnostics: Diagnostics | None) -> None:
+        session, viewport = self.session, self.viewport
+        session.event_arrived.connect(self._take_event)
+        session.state_changed.connect(self._set_state)
+        session.frame_arrived.connect(viewport.show_frame)
+        session.stopped.connect(self._engine_stopped)
+        viewport.view_requested.connect(session.request_view)
+        viewport.noticed.connect(self.status.show_notice)
+        viewport.key_pressed.connect(self.actions_table.press_view_key)
+        self.theme.changed.connect(self.set_colors)
+        for panel in self.panels:
+            panel.posted.connect(session.post)
+        self.photos_panel.photo_chosen.connect(viewport.go_to_photo)
+        viewport.photo_changed.connect(self.photos_panel.show_chosen)
+        self.settings_panel.undo_changed.connect(self._set_undo)
+        self.restart_strip.posted.connect(session.post)
+        self.finished_strip.continued.connect(self.commands.continue_for)
+        self.closing_strip.given_up.connect(self._leave_without_saving)
+        self.empty_page.scene_chosen.connect(self.commands.open_scene)
+        self.error_cards.log_wanted.connect(self.commands.show_log)
+        self.actions_table.triggered.connect(self.commands.carry_out)
+        if diagnostics is not None:
+            diagnostics.problem_met.connect(self.error_cards.show_problem)
+
+    # --- what arrives ---
+
+    def _take_event(self, event: Event) -> None:
+        for panel in self.panels:
+            panel.handle(event)
+        self.status.handle(event)
+        self.progress_strip.handle(event)
+        self._show_event(event)
+
+    def _show_event(self, event: Event) -> None:
+        """What an event changes in the window itself."""
+        if isinstance(event, SceneOpened):
+            self._show_scene(event)
+        elif isinstance(event, LoadingProgressed):
+            self.loading_strip.show_progress(event)
+        elif isinstance(event, RunStarted):
+            self.run_folder = event.folder
+            self.restart_strip.clear()
+            self.viewport.set_preview(str(event.settings["preview"]))
+        elif isinstance(event, SettingApplied):
+            self.restart_strip.take(event)
+            if event.name == "preview" and not event.held:
+                self.viewport.set_preview(str(event.new))
+        elif isinstance(event, Evaluated):
+            self.viewport.set_held_out_psnr(event.psnr)
+        elif isinstance(event, Failed):
+            self.error_cards.show_problem(Problem(event.message, event.details, event.path))
+        elif isinstance(event, Finished):
+            self.finished_strip.show_end(event.step)
+        else:
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        """A quiet line for what needs no more than that."""
+        if isinstance(event, CommandRefused):
+            self.status.show_notice(event.reason)
+        elif isinstance(event, Noticed):
+            self.status.show_notice(event.message)
+        elif isinstance(event, Saved):
+            self.status.show_notice(f"Saved the checkpoint of step {event.step:,}")
+        elif isinstance(event, Exported):
+            splats = counted(event.splats, "splat")
+            self.status.show_notice(f"Wrote {splats} to {event.path.name}")
+
+    def _show_scene(self, scene: SceneOpened) -> None:
+        self.scene = scene
+        self.viewport.set_scene(scene)
+        self.stack.setCurrentWidget(self.viewport)
+        self.toolbar.set_scene(f"{scene.name}  ·  {counted(len(scene.photos), 'photo')}")
+        self.setWindowTitle(f"{scene.name} - Splatscope")
+        self.commands.remember_scene(scene.path)
+
+    def _set_state(self, state: State) -> None:
+        self.actions_table.set_state(state)
+        self.toolbar.set_state(state)
+        self.status.set_state(state)
+        for panel in self.panels:
+            panel.set_state(state)
+        self.loading_strip.setVisible(state is State.LOADING)
+        self.finished_strip.setVisible(state is State.FINISHED)
+        if state is State.LOADING:
+            self.loading_strip.start(self.commands.opening)
+        elif state is State.EMPTY:
+            self._show_nothing()
+
+    def _show_nothing(self) -> None:
+        self.scene, self.run_folder = None, None
+        self.viewport.set_scene(None)
+        self.stack.setCurrentWidget(self.empty_page)
+        self.toolbar.set_scene("")
+        self.setWindowTitle("Splatscope")
+        self.restart_strip.clear()
+
+    def set_colors(self, colors: Palette) -> None:
+        """Another theme: repaint what the style sheet does not reach."""
+        self.actions_table.set_colors(colors)
+        self.toolbar.set_colors(colors)
+        self.viewport.set_colors(colors)
+        self.progress_strip.set_colors(colors)
+        for panel in self.panels:
+            panel.set_colors(colors)
+
+    def _set_undo(self, can_undo: bool, can_redo: bool) -> None:
+        self.actions_table["undo"].setEnabled(can_undo)
+        self.actions_table["redo"].setEnabled(can_redo)
+
+    # --- closing ---
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Set the event aside until the engine has saved and stopped."""
+        if self._closing is False:
+            self._closing = True
+            step = self.session.step
+            self.closing_strip.say(f"Saving step {step:,} …" if step else "Closing …")
+            self.closing_strip.show()
+            self.viewport.close_view()
+            self.session.post(Shutdown(save=True))
+        if self.session.has_stopped:
+            event.accept()
+            self.closed.emit()
+        else:
+            event.ignore()
+
+    def _engine_stopped(self) -> None:
+        self._closing = True
+        self.viewport.close_view()
+        self.close()
+
+    def _leave_without_saving(self) -> None:
+        self.closing_strip.say("Closing …")
+        self.session.post(Shutdown(save=False))
+        QTimer.singleShot(LEAVE_ANYWAY_MS, self.session.give_up)
+
+    # --- drag and drop ---
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Welcome folders and files."""
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open what was dropped."""
+        for url in event.mimeData().urls():
+            if url.isLocalFile():
+                event.acceptProposedAction()
+                self.commands.open_scene(Path(url.toLocalFile()))
+                return
+
+
+def _column(parent: QWidget, *widgets: QWidget) -> QWidget:
+    """The widgets one below the other; the stack takes what is left."""
+    column = QWidget(parent)
+    layout = QVBoxLayout(column)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(8)
+    for widget in widgets:
+        layout.addWidget(widget, 1 if isinstance(widget, QStackedWidget | SettingsPanel) else 0)
+    return column

@@ -1,0 +1,189 @@
+"""The line at the bottom: what the engine does, how fast, and where the run is kept."""
+
+import time
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTimer, QUrl
+from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+
+from app.theme import set_role
+from app.wording import counted, duration, memory
+from engine.messages import (
+    Event,
+    Refined,
+    RunStarted,
+    Saved,
+    SceneOpened,
+    SettingApplied,
+    State,
+    Stepped,
+)
+
+REFRESH_MS = 250
+NOTICE_S = 8.0
+STATE_NAMES = {
+    State.EMPTY: "No scene",
+    State.LOADING: "Loading",
+    State.READY: "Ready",
+    State.TRAINING: "Training",
+    State.PAUSED: "Paused",
+    State.FINISHED: "Finished",
+    State.FAILED: "Stopped by an error",
+    State.CLOSING: "Closing",
+}
+
+
+class StatusBar(QWidget):
+    """Takes events; repaints at most four times a second."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Status")
+        self.state = State.EMPTY
+        self._stepped: Stepped | None = None
+        self._splats = 0
+        self._device = ""
+        self._iterations = 0
+        self._step = 0
+        self._folder: Path | None = None
+        self._saved_at: tuple[int, float] | None = None
+        self._viewport_reason = ""
+        self.facts = QLabel(self)
+        self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.facts.setTextFormat(Qt.TextFormat.PlainText)
+        self.notice = QLabel(self)
+        self.notice.setTextFormat(Qt.TextFormat.PlainText)
+        self.notice.setAccessibleName("Notice")
+        self.notice.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        set_role(self.facts, "muted")
+        set_role(self.notice, "changed")
+        self.saved = QLabel(self)
+        set_role(self.saved, "muted")
+        self.folder_button = QPushButton(self)
+        self.folder_button.setAccessibleName("Open the run folder")
+        self.folder_button.clicked.connect(self._open_folder)
+        self.folder_button.hide()
+        set_role(self.folder_button, "link")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 0, 8, 2)
+        row.setSpacing(16)
+        row.addWidget(self.facts, 1)
+        row.addWidget(self.notice)
+        row.addWidget(self.saved)
+        row.addWidget(self.folder_button)
+        self.setFixedHeight(26)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(REFRESH_MS)
+        self._timer.timeout.connect(self.refresh)
+        self._notice_timer = QTimer(self)
+        self._notice_timer.setSingleShot(True)
+        self._notice_timer.timeout.connect(self._clear_notice)
+        self._minute_timer = QTimer(self)
+        self._minute_timer.setInterval(10_000)
+        self._minute_timer.timeout.connect(self.refresh)
+        self._minute_timer.start()
+        self.refresh()
+
+    def handle(self, event: Event) -> None:
+        """Remember what an event tells; shown at the next refresh."""
+        if isinstance(event, Stepped):
+            self._stepped = event
+            if len(event.steps):
+                self._step, self._splats = int(event.steps[-1]), int(event.splats[-1])
+        elif isinstance(event, Refined):
+            self._splats = event.splats
+        elif isinstance(event, SceneOpened):
+            self._stepped, self._splats, self._saved_at, self._step = None, 0, None, 0
+            self._show_folder(None)
+        elif isinstance(event, RunStarted):
+            self._device, self._iterations = event.device, int(event.settings["iterations"])
+            self._step, self._saved_at = event.step, None
+            self._show_folder(event.folder)
+        elif isinstance(event, SettingApplied) and event.name == "iterations":
+            self._iterations = int(event.new)
+        elif isinstance(event, Saved):
+            self._saved_at = (event.step, time.monotonic())
+        else:
+            return
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def set_state(self, state: State) -> None:
+        """Show the state at once."""
+        self.state = state
+        self.refresh()
+
+    def set_viewport_reason(self, reason: str) -> None:
+        """How the view is drawn and why, for the tooltip."""
+        self._viewport_reason = reason
+        self.refresh()
+
+    def show_notice(self, text: str) -> None:
+        """A quiet word that goes away by itself."""
+        metrics = self.notice.fontMetrics()
+        room = max(160, self.width() // 2)
+        self.notice.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+        self.notice.setToolTip(text)
+        self._notice_timer.start(int(NOTICE_S * 1000))
+
+    def eta_seconds(self) -> float:
+        """Seconds to the last iteration at the present speed; NaN when not known."""
+        if self._stepped is None or self._stepped.steps_per_second <= 0:
+            return float("nan")
+        return max(0, self._iterations - self._step) / self._stepped.steps_per_second
+
+    def refresh(self) -> None:
+        """Write the line anew."""
+        text = "   ·   ".join(self._facts())
+        self.facts.setText(text)
+        self.facts.setToolTip("\n".join([*self._facts(), self._viewport_reason]).strip())
+        if self._saved_at is not None:
+            step, when = self._saved_at
+            ago = time.monotonic() - when
+            past = "just now" if ago < 5 else f"{duration(ago)} ago"
+            self.saved.setText(f"saved {past}")
+            self.saved.setToolTip(f"The last checkpoint is of step {step:,}")
+        else:
+            self.saved.setText("")
+
+    def _facts(self) -> list[str]:
+        facts = [STATE_NAMES[self.state]]
+        stepped = self._stepped
+        if self.state is State.TRAINING and stepped is not None:
+            facts.append(f"{stepped.steps_per_second:.1f} steps/s")
+            facts.append(f"ETA {duration(self.eta_seconds())}")
+        if self._splats:
+            facts.append(counted(self._splats, "splat"))
+        if stepped is not None:
+            facts.append(memory(stepped.memory_bytes))
+        if self._device and self.state is not State.EMPTY:
+            facts.append(self._device)
+        if stepped is not None:
+            facts.append(f"preview {stepped.preview_share:.0%} of time")
+            if len(stepped.seconds):
+                facts.append(f"trained for {duration(float(stepped.seconds[-1]))}")
+        return facts
+
+    def _show_folder(self, folder: Path | None) -> None:
+        self._folder = folder
+        self.folder_button.setVisible(folder is not None)
+        if folder is not None:
+            short = "/".join(folder.parts[-2:])
+            metrics = self.folder_button.fontMetrics()
+            self.folder_button.setText(metrics.elidedText(short, Qt.TextElideMode.ElideMiddle, 220))
+            self.folder_button.setToolTip(f"Open the run folder {folder}")
+
+    def _open_folder(self) -> None:
+        if self._folder is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder.resolve())))
+
+    def _clear_notice(self) -> None:
+        self.notice.clear()
+        self.notice.setToolTip("")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out the quieter facts where there is little room."""
+        super().resizeEvent(event)
+        self.saved.setVisible(self.width() > 900)

@@ -1,0 +1,188 @@
+"""Mouse and keys over the view, turned into movements of the camera.
+
+An event filter on whatever the surface receives its events with. It moves `CameraControls` and
+says so; single keys that mean a command are passed on by name, for the action table to look up.
+"""
+
+import time
+
+import numpy as np
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent
+
+from app.viewport.camera_controls import CameraControls
+
+FLY_KEYS = {
+    Qt.Key.Key_W: (0.0, 0.0, 1.0),
+    Qt.Key.Key_S: (0.0, 0.0, -1.0),
+    Qt.Key.Key_A: (-1.0, 0.0, 0.0),
+    Qt.Key.Key_D: (1.0, 0.0, 0.0),
+    Qt.Key.Key_Q: (0.0, 1.0, 0.0),
+    Qt.Key.Key_E: (0.0, -1.0, 0.0),
+}
+FLIP_KEY = Qt.Key.Key_F
+NOTCH = 120.0  # Qt's angle delta of one wheel step
+PIXELS_PER_NOTCH = 60.0  # of a right drag
+FLY_INTERVAL_MS = 16
+MODIFIERS = (
+    Qt.KeyboardModifier.ControlModifier
+    | Qt.KeyboardModifier.AltModifier
+    | Qt.KeyboardModifier.MetaModifier
+)
+
+
+class Navigation(QObject):
+    """Watches a surface's events and moves the camera."""
+
+    moved = Signal()  # the camera is another
+    dragging = Signal(bool)  # a mouse button is held
+    picked = Signal(QPointF)  # a double click, in logical pixels
+    flip_held = Signal(bool)  # the key that shows the photo instead
+    key_pressed = Signal(str)  # a single key with another meaning, such as "H" or "?"
+    focus_changed = Signal(bool)
+    pressed = Signal()  # a mouse button went down: the view wants the focus
+
+    def __init__(self, source: QObject, parent: QObject) -> None:
+        super().__init__(parent)
+        self.controls: CameraControls | None = None
+        self.height = 1  # of the view, in logical pixels
+        self._buttons = Qt.MouseButton.NoButton
+        self._last = QPointF()
+        self._keys: set[int] = set()
+        self._fast = False
+        self._fly_timer = QTimer(self)
+        self._fly_timer.setInterval(FLY_INTERVAL_MS)
+        self._fly_timer.timeout.connect(self._fly)
+        self._flown_at = 0.0
+        source.installEventFilter(self)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a button or a fly key is held."""
+        return self._buttons != Qt.MouseButton.NoButton or bool(self._keys)
+
+    def let_go(self) -> None:
+        """Forget what is held; for when the view loses the focus or the scene."""
+        self._keys.clear()
+        self._fly_timer.stop()
+        if self._buttons != Qt.MouseButton.NoButton:
+            self._buttons = Qt.MouseButton.NoButton
+            self.dragging.emit(False)
+        self.flip_held.emit(False)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Handle mouse, wheel, key and focus events; leave all others alone."""
+        kind = event.type()
+        if isinstance(event, QWheelEvent):
+            return self._wheel(event)
+        if isinstance(event, QMouseEvent):
+            if kind == QEvent.Type.MouseButtonPress:
+                return self._press(event)
+            if kind == QEvent.Type.MouseMove:
+                return self._move(event)
+            if kind == QEvent.Type.MouseButtonRelease:
+                return self._release(event)
+            if kind == QEvent.Type.MouseButtonDblClick:
+                self.pressed.emit()
+                self.picked.emit(event.position())
+                return True
+        if isinstance(event, QKeyEvent):
+            if kind == QEvent.Type.KeyPress:
+                return self._key_press(event)
+            if kind == QEvent.Type.KeyRelease:
+                return self._key_release(event)
+        if isinstance(event, QFocusEvent):
+            if kind == QEvent.Type.FocusOut:
+                self.let_go()
+            self.focus_changed.emit(kind == QEvent.Type.FocusIn)
+        return False
+
+    def _press(self, event: QMouseEvent) -> bool:
+        self.pressed.emit()
+        if self._buttons == Qt.MouseButton.NoButton and self.controls is not None:
+            self._buttons = event.button()
+            self._last = event.position()
+            self.dragging.emit(True)
+        return True
+
+    def _release(self, event: QMouseEvent) -> bool:
+        if event.button() == self._buttons:
+            self._buttons = Qt.MouseButton.NoButton
+            self.dragging.emit(False)
+        return True
+
+    def _move(self, event: QMouseEvent) -> bool:
+        if self.controls is None or self._buttons == Qt.MouseButton.NoButton:
+            return False
+        step = event.position() - self._last
+        self._last = event.position()
+        if step.isNull():
+            return True
+        shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        left = self._buttons == Qt.MouseButton.LeftButton
+        if left and not shift:
+            self.controls.orbit(step.x(), step.y(), self.height)
+        elif left or self._buttons == Qt.MouseButton.MiddleButton:
+            self.controls.pan(step.x(), step.y(), self.height)
+        elif self._buttons == Qt.MouseButton.RightButton:
+            self.controls.zoom(-step.y() / PIXELS_PER_NOTCH)
+        else:
+            return False
+        self.moved.emit()
+        return True
+
+    def _wheel(self, event: QWheelEvent) -> bool:
+        if self.controls is not None and event.angleDelta().y():
+            self.controls.zoom(event.angleDelta().y() / NOTCH)
+            self.moved.emit()
+        return True
+
+    def _key_press(self, event: QKeyEvent) -> bool:
+        if event.modifiers() & MODIFIERS:
+            return False
+        self._fast = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        key = event.key()
+        if key in FLY_KEYS and self.controls is not None:
+            if not event.isAutoRepeat():
+                self._keys.add(key)
+                if not self._fly_timer.isActive():
+                    self._flown_at = time.monotonic()
+                    self._fly_timer.start()
+            return True
+        if key == FLIP_KEY:
+            if not event.isAutoRepeat():
+                self.flip_held.emit(True)
+            return True
+        name = {Qt.Key.Key_Space: "Space", Qt.Key.Key_Left: "Left", Qt.Key.Key_Right: "Right"}.get(
+            Qt.Key(key), event.text().upper().strip()
+        )
+        if name:
+            if not event.isAutoRepeat() or name in ("[", "]", "Left", "Right"):
+                self.key_pressed.emit(name)
+            return True
+        return key == Qt.Key.Key_Shift
+
+    def _key_release(self, event: QKeyEvent) -> bool:
+        if event.isAutoRepeat():
+            return True
+        self._fast = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        key = event.key()
+        if key in self._keys:
+            self._keys.discard(key)
+            if not self._keys:
+                self._fly()
+                self._fly_timer.stop()
+            return True
+        if key == FLIP_KEY:
+            self.flip_held.emit(False)
+            return True
+        return False
+
+    def _fly(self) -> None:
+        now = time.monotonic()
+        seconds, self._flown_at = min(now - self._flown_at, 0.1), now
+        if self.controls is None or not self._keys:
+            return
+        direction = np.sum([FLY_KEYS[Qt.Key(key)] for key in self._keys], axis=0)
+        self.controls.fly(direction, seconds, fast=self._fast)
+        self.moved.emit()

@@ -1,0 +1,102 @@
+"""Decoded photos for the flip between render and photo, decoded in a worker thread.
+
+The window's thread only asks and is told. The newest wish wins: what is waiting and no longer
+wanted is not decoded.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from engine.dataset.images import load_photo
+from engine.errors import SceneError
+from engine.messages import PhotoSummary
+
+KEPT = 3  # decoded photos; a photo of 1600x1200 is 8 MB
+
+Decoder = Callable[[PhotoSummary], np.ndarray]  # RGBA8 (height, width, 4)
+
+
+def decode_photo(summary: PhotoSummary) -> np.ndarray:
+    """A photo as the trainer sees it (undistorted, at its camera's size), on black; RGBA8."""
+    if summary.source is None:
+        raise SceneError(f"how {summary.name} is to be decoded is not known", path=summary.path)
+    photo = load_photo(summary.source)
+    height, width = photo.rgb.shape[:2]
+    pixels = np.full((height, width, 4), 255, dtype=np.uint8)
+    pixels[..., :3] = photo.rgb
+    if photo.alpha is not None:
+        covered = photo.rgb.astype(np.uint16) * photo.alpha[..., None].astype(np.uint16)
+        pixels[..., :3] = (covered + 127) // 255
+    return pixels
+
+
+class PhotoPictures(QObject):
+    """Gives a photo's pixels by index, at once or after `ready`."""
+
+    ready = Signal(int)
+    failed = Signal(str)
+
+    _decoded = Signal(int, object)
+
+    def __init__(self, decode: Decoder, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._decode = decode
+        self._photos: tuple[PhotoSummary, ...] = ()
+        self._kept: dict[int, np.ndarray] = {}
+        self._pending: dict[int, Future[np.ndarray]] = {}
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="photo-decoder")
+        self._generation = 0
+        self._decoded.connect(self._take, Qt.ConnectionType.QueuedConnection)
+
+    def set_photos(self, photos: tuple[PhotoSummary, ...]) -> None:
+        """Another scene; pictures of the old one are forgotten."""
+        self._cancel_pending()
+        self._generation += 1
+        self._photos = photos
+        self._kept.clear()
+
+    def get(self, index: int) -> np.ndarray | None:
+        """The pixels if they are there; else None, and they are decoded."""
+        if index in self._kept:
+            self._kept[index] = self._kept.pop(index)  # the newest last
+            return self._kept[index]
+        if index not in self._pending and 0 <= index < len(self._photos):
+            self._cancel_pending()
+            future = self._executor.submit(self._decode, self._photos[index])
+            self._pending[index] = future
+            generation = self._generation
+
+            def tell(done: Future[np.ndarray]) -> None:
+                if not done.cancelled():
+                    self._decoded.emit(index, (generation, done))
+
+            future.add_done_callback(tell)
+        return None
+
+    def close(self) -> None:
+        """Decode nothing more and wait for the photo in work, if any."""
+        self._cancel_pending()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _cancel_pending(self) -> None:
+        for index, future in list(self._pending.items()):
+            if future.cancel():
+                del self._pending[index]
+
+    @Slot(int, object)
+    def _take(self, index: int, result: tuple[int, "Future[np.ndarray]"]) -> None:
+        generation, future = result
+        if generation != self._generation:
+            return
+        self._pending.pop(index, None)
+        error = future.exception()
+        if error is not None:
+            self.failed.emit(f"{self._photos[index].name} cannot be shown: {error}")
+            return
+        self._kept[index] = future.result()
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        self.ready.emit(index)

@@ -1,0 +1,471 @@
+"""The view of the scene: what is asked of the engine, what is shown, and what is painted over it.
+
+One class serves both surfaces (`painted_viewport`, `gl_viewport`). It owns the camera, asks for
+pictures while anybody can see them, and lays overlays on them with each picture's own camera.
+"""
+
+import dataclasses
+import time
+
+import numpy as np
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QImage, QShowEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.palette import DARK, Palette, rgb
+from app.viewport.camera_controls import (
+    CameraControls,
+    Viewpoint,
+    lens_rectangle,
+    picked_point,
+)
+from app.viewport.gl_viewport import GlSurface
+from app.viewport.navigation import Navigation
+from app.viewport.overlays import FRUSTUM_SIZE, Overlay, Pill, frustum_corners
+from app.viewport.painted_viewport import PaintedSurface, image_of
+from app.viewport.photo_pictures import Decoder, PhotoPictures
+from app.viewport.sparse_points import points_picture
+from app.viewport.surface import Picture, Surface
+from engine.cameras import Camera
+from engine.messages import Frame, SceneOpened, View
+
+MOVING_MS = 250  # how long after the last input the camera counts as moving
+FRAME_INTERVAL_MS = 33  # repaints for new frames come no faster
+LATE_MS = 400  # a picture of an older view is called so after this long
+HINT = "drag to orbit  ·  double-click to focus  ·  ? for keys"
+
+
+def frame_target(frame: Camera, wanted: Camera) -> tuple[float, float, float, float]:
+    """Where a frame lies on a view of another size: its lens laid on the view's, in px."""
+    sx, sy = wanted.fx / frame.fx, wanted.fy / frame.fy
+    values = (
+        wanted.cx - frame.cx * sx,
+        wanted.cy - frame.cy * sy,
+        frame.width * sx,
+        frame.height * sy,
+    )
+    x, y, width, height = (round(v) if abs(v - round(v)) < 1e-6 else v for v in values)
+    return x, y, width, height
+
+
+class Viewport(QWidget):
+    """The middle of the window."""
+
+    view_requested = Signal(object)  # View or None
+    photo_changed = Signal(int)  # the photo through whose camera the view looks, -1: none
+    key_pressed = Signal(str)  # a single key that is not the camera's
+    noticed = Signal(str)  # a quiet word for the user
+
+    def __init__(
+        self, surface: Surface, kind: str, decode: Decoder, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.kind = kind
+        self.surface = surface
+        self.colors: Palette = DARK
+        self.scene: SceneOpened | None = None
+        self.frame: Frame | None = None
+        self.view: View | None = None  # the newest one asked for
+        self.photo = -1
+        self.cameras_shown = True
+        self.pivot_shown = True
+        self.held_out_psnr: float | None = None
+        self.preview = "live"
+        self._view_count = 0
+        self._frusta: np.ndarray | None = None
+        self._points: tuple[object, np.ndarray] | None = None
+        self._flipped = False
+        self._focused = False
+        self._moving_until = 0.0
+        self._presented_at = 0.0
+        self._dragging = False
+        self._last_photo = -1  # where [ and ] go on from
+        self._run_id = 0
+        self.photos = PhotoPictures(decode, self)
+        self.navigation = Navigation(surface.source, self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(surface.widget)
+        self.setFocusProxy(surface.widget)
+        self.setMinimumSize(120, 90)
+        surface.widget.setAccessibleName("View of the scene")
+        surface.widget.setAccessibleDescription(HINT)
+        self._rest_timer = self._single_shot(MOVING_MS, self._come_to_rest)
+        self._frame_timer = self._single_shot(FRAME_INTERVAL_MS, self.present)
+        self._late_timer = self._single_shot(LATE_MS, self.present)
+        self._connect()
+
+    def _single_shot(self, milliseconds: int, slot: object) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(milliseconds)
+        timer.timeout.connect(slot)
+        return timer
+
+    def _connect(self) -> None:
+        self.surface.signals.resized.connect(self._resized)
+        self.surface.signals.exposed.connect(self.update_request)
+        self.navigation.moved.connect(self._moved_by_hand)
+        self.navigation.dragging.connect(self._set_dragging)
+        self.navigation.picked.connect(self._focus_on)
+        self.navigation.flip_held.connect(self.set_flipped)
+        self.navigation.key_pressed.connect(self.key_pressed)
+        self.navigation.focus_changed.connect(self._set_focused)
+        self.navigation.pressed.connect(self.take_focus)
+        self.photos.ready.connect(self._photo_ready)
+        self.photos.failed.connect(self.noticed)
+
+    # --- what the window tells ---
+
+    def set_scene(self, scene: SceneOpened | None) -> None:
+        """Another scene, or none; the first view is a photo's camera."""
+        self.navigation.let_go()
+        self.scene, self.frame = scene, None
+        self._run_id = scene.run_id if scene is not None else 0
+        self.held_out_psnr = None
+        self._frusta, self._points, self._flipped = None, None, False
+        self.navigation.controls = None
+        self.photos.set_photos(scene.photos if scene is not None else ())
+        self._set_photo(-1)
+        if scene is not None and scene.photos:
+            cameras = [photo.camera for photo in scene.photos]
+            self._frusta = frustum_corners(cameras, FRUSTUM_SIZE * scene.extent)
+            first = next((i for i, p in enumerate(scene.photos) if p.held_out), 0)
+            home = Viewpoint(cameras[first].world_to_camera, np.array(scene.pivot), cameras[first])
+            self.navigation.controls = CameraControls(home, np.array(scene.up), scene.extent)
+            self._set_photo(first)
+        self._camera_changed(moving=False)
+
+    def show_frame(self, frame: Frame) -> None:
+        """Show a finished picture, unless a newer one is shown already."""
+        if self.scene is None or frame.run_id < self._run_id:
+            return
+        shown = self.frame if frame.run_id == self._run_id else None  # a restart counts anew
+        if shown is not None and (frame.view_id, frame.step) < (shown.view_id, shown.step):
+            return
+        self._run_id = frame.run_id
+        self.frame = frame
+        wait = FRAME_INTERVAL_MS - (time.monotonic() - self._presented_at) * 1000
+        if wait <= 0:
+            self.present()
+        elif not self._frame_timer.isActive():
+            self._frame_timer.start(int(wait) + 1)
+
+    def set_held_out_psnr(self, psnr: float | None) -> None:
+        """The mean PSNR of the held-out photos, for its pill."""
+        self.held_out_psnr = psnr
+        self.present()
+
+    def set_preview(self, preview: str) -> None:
+        """The preview setting: live, still or off."""
+        self.preview = preview
+        self.present()
+
+    def set_colors(self, colors: Palette) -> None:
+        """Another theme."""
+        self.colors = colors
+        self._points = None
+        self.surface.set_stage_color(colors.stage)
+        self.present()
+
+    def set_cameras_shown(self, shown: bool) -> None:
+        """Whether the photos' cameras are drawn."""
+        self.cameras_shown = shown
+        self.present()
+
+    def set_pivot_shown(self, shown: bool) -> None:
+        """Whether the point about which the view turns is marked while it moves."""
+        self.pivot_shown = shown
+        self.present()
+
+    def close_view(self) -> None:
+        """Ask for nothing more and free threads and graphics memory."""
+        for timer in (self._rest_timer, self._frame_timer, self._late_timer):
+            timer.stop()
+        self.navigation.let_go()
+        self.navigation.controls = None
+        self.scene = None
+        self.update_request()
+        self.photos.close()
+        self.surface.release()
+
+    # --- what the user asks ---
+
+    def go_home(self) -> None:
+        """Back to the first view."""
+        controls = self.navigation.controls
+        if controls is not None and self.scene is not None:
+            controls.home()
+            home = controls.home_viewpoint.lens
+            self._set_photo([photo.camera for photo in self.scene.photos].index(home))
+            self._camera_changed(moving=False)
+
+    def go_to_photo(self, index: int) -> None:
+        """Look through a photo's camera."""
+        controls = self.navigation.controls
+        if controls is None or self.scene is None or not 0 <= index < len(self.scene.photos):
+            return
+        controls.jump(self.scene.photos[index].camera)
+        self._set_photo(index)
+        if self._flipped:
+            self.photos.get(index)
+        self._camera_changed(moving=False)
+
+    def step_photo(self, by: int) -> None:
+        """The next photo's camera (1) or the one before (-1), round and round."""
+        if self.scene is not None and self.scene.photos:
+            count = len(self.scene.photos)
+            self.go_to_photo((self._last_photo + by) % count if self._last_photo >= 0 else 0)
+
+    def set_flipped(self, flipped: bool) -> None:
+        """Show the photo in place of the render, at a photo's camera."""
+        if flipped == self._flipped:
+            return
+        if flipped and self.scene is not None:
+            if self.photo < 0:
+                self.noticed.emit("Choose a photo first ([ or ]); then hold F to compare with it.")
+                return
+            if self.photos.get(self.photo) is None:
+                self.noticed.emit(f"Decoding {self.scene.photos[self.photo].name} …")
+        self._flipped = flipped
+        self.present()
+
+    def picture(self) -> QImage | None:
+        """The render that is shown, without overlays, with its own pixels."""
+        return None if self.frame is None else image_of(self.frame.pixels)
+
+    def take_focus(self) -> None:
+        """Give the view the keyboard."""
+        self.surface.widget.setFocus(Qt.FocusReason.MouseFocusReason)
+
+    # --- requests ---
+
+    def wanted_camera(self) -> Camera | None:
+        """The camera of the view at its present size; None when there is nothing to see."""
+        width, height = self.surface.pixel_size()
+        controls = self.navigation.controls
+        if controls is None or width < 1 or height < 1:
+            return None
+        return controls.camera(width, height)
+
+    def update_request(self) -> None:
+        """Ask the engine for the present view, or for none where nobody could see it."""
+        camera = self.wanted_camera() if self._is_seen() else None
+        if camera is None:
+            if self.view is not None:
+                self.view = None
+                self._late_timer.stop()
+                self.view_requested.emit(None)
+            return
+        moving = time.monotonic() < self._moving_until
+        if self.view is not None and self.view.moving == moving and _same(self.view.camera, camera):
+            return
+        self._view_count += 1
+        self.view = View(self._view_count, camera, moving)
+        self._late_timer.start()
+        self.view_requested.emit(self.view)
+
+    def _is_seen(self) -> bool:
+        window = self.window()
+        return self.isVisible() and not window.isMinimized() and self.surface.is_exposed()
+
+    def _camera_changed(self, *, moving: bool) -> None:
+        if moving:
+            self._moving_until = time.monotonic() + MOVING_MS / 1000
+            self._rest_timer.start()
+        else:
+            self._moving_until = 0.0
+            self._rest_timer.stop()
+        self.update_request()
+        self.present()
+
+    def _moved_by_hand(self) -> None:
+        self._set_photo(-1)
+        self._camera_changed(moving=True)
+
+    def _come_to_rest(self) -> None:
+        self._moving_until = 0.0
+        self.update_request()
+        self.present()
+
+    def _resized(self) -> None:
+        self.navigation.height = max(1, self.surface.widget.height())
+        self.update_request()
+        self.present()
+
+    # --- input ---
+
+    def _set_photo(self, index: int) -> None:
+        if index >= 0:
+            self._last_photo = index
+        elif self.scene is None:
+            self._last_photo = -1
+        if index != self.photo:
+            self.photo = index
+            self.photo_changed.emit(index)
+
+    def _set_dragging(self, dragging: bool) -> None:
+        self._dragging = dragging
+        shape = Qt.CursorShape.ClosedHandCursor if dragging else Qt.CursorShape.ArrowCursor
+        self.surface.set_cursor(shape)
+        self.present()
+
+    def _set_focused(self, focused: bool) -> None:
+        self._focused = focused
+        self.present()
+
+    def _focus_on(self, place: QPointF) -> None:
+        camera, controls = self.wanted_camera(), self.navigation.controls
+        if camera is None or controls is None or self.scene is None:
+            return
+        ratio = self.surface.widget.devicePixelRatioF()
+        x, y = place.x() * ratio, place.y() * ratio
+        point = picked_point(self.scene.points, camera, x, y)
+        if point is None:
+            self.noticed.emit("No sparse point lies near there; the pivot stays.")
+            return
+        controls.focus(point)
+        self._moved_by_hand()
+
+    def _photo_ready(self, index: int) -> None:
+        if self._flipped and index == self.photo:
+            self.present()
+
+    # --- painting ---
+
+    def present(self) -> None:
+        """Give the surface what is to be seen now."""
+        self._frame_timer.stop()
+        self._presented_at = time.monotonic()
+        wanted = self.wanted_camera()
+        if wanted is None or self.scene is None:
+            self.surface.present(None, self._overlay(None, (), ()))
+            return
+        photo = self.photos.get(self.photo) if self._flipped and self.photo >= 0 else None
+        if photo is not None:
+            target = lens_rectangle(
+                self.scene.photos[self.photo].camera, wanted.width, wanted.height
+            )
+            name = self.scene.photos[self.photo].name
+            picture, camera = Picture(photo, target), wanted
+            pills: tuple[Pill, ...] = (Pill("photo", "changed"), Pill(name))
+            right: tuple[Pill, ...] = ()
+        elif self.frame is not None:
+            picture, camera = self._frame_picture(self.frame, wanted)
+            pills, right = self._frame_pills(self.frame), self._right_pills()
+        else:
+            picture, camera = (
+                Picture(self._points_of(wanted), (0, 0, wanted.width, wanted.height)),
+                wanted,
+            )
+            pills, right = (Pill(f"{len(self.scene.points):,} sparse points"),), self._right_pills()
+        self.surface.present(picture, self._overlay(camera, pills, right))
+
+    def _frame_picture(self, frame: Frame, wanted: Camera) -> tuple[Picture, Camera]:
+        """The frame in its place, and its own camera at the size of the view."""
+        camera = dataclasses.replace(wanted, world_to_camera=frame.camera.world_to_camera)
+        return Picture(frame.pixels, frame_target(frame.camera, wanted)), camera
+
+    def _points_of(self, camera: Camera) -> np.ndarray:
+        """The sparse points, drawn anew when the camera is another."""
+        assert self.scene is not None
+        if self._points is None or not _same(self._points[0], camera):
+            ratio = self.surface.widget.devicePixelRatioF()
+            pixels = points_picture(
+                camera,
+                self.scene.points,
+                self.scene.point_colors,
+                rgb(self.colors.stage),
+                max(2, round(2 * ratio)),
+            )
+            self._points = (camera, pixels)
+        return self._points[1]
+
+    def _overlay(
+        self, camera: Camera | None, pills: tuple[Pill, ...], right: tuple[Pill, ...]
+    ) -> Overlay:
+        controls = self.navigation.controls
+        moving = self._dragging or time.monotonic() < self._moving_until
+        return Overlay(
+            camera=camera,
+            frusta=self._frusta if self.cameras_shown and not self._flipped else None,
+            hidden_frustum=self.photo if self.photo >= 0 else None,
+            pivot=controls.pivot if controls is not None and self.pivot_shown and moving else None,
+            pills=pills,
+            right_pills=right,
+            hint=HINT if self.scene is not None else "",
+            focused=self._focused,
+            colors=self.colors,
+            font=self.font(),
+        )
+
+    def _frame_pills(self, frame: Frame) -> tuple[Pill, ...]:
+        pills = [Pill(f"step {frame.step:,}")]
+        if frame.scale >= 1:
+            pills.append(Pill("full size"))
+        else:
+            pills.append(Pill(f"{frame.scale:.0%} of full size"))
+        if self.preview == "off":
+            pills.append(Pill("preview off", "changed"))
+        elif self._is_late(frame):
+            pills.append(Pill("earlier view", "changed"))
+        if self.held_out_psnr is not None and np.isfinite(self.held_out_psnr):
+            pills.append(Pill(f"held-out {self.held_out_psnr:.2f} dB", "good"))
+        return tuple(pills)
+
+    def _right_pills(self) -> tuple[Pill, ...]:
+        if self.photo < 0 or self.scene is None:
+            return ()
+        photo = self.scene.photos[self.photo]
+        return (Pill(photo.name + (" · held out" if photo.held_out else "")),)
+
+    def _is_late(self, frame: Frame) -> bool:
+        """Whether the newest view was asked for long ago and this picture is not of it."""
+        if self.view is None or frame.view_id >= self.view.view_id:
+            return False
+        return not self._late_timer.isActive()
+
+    # --- Qt ---
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Ask for pictures again."""
+        super().showEvent(event)
+        handle = self.window().windowHandle()
+        if handle is not None:
+            handle.removeEventFilter(self)
+            handle.installEventFilter(self)
+        self.update_request()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Ask for no pictures: hidden costs nothing."""
+        super().hideEvent(event)
+        self.update_request()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the main window as it is covered, minimised and shown again."""
+        kinds = (QEvent.Type.Expose, QEvent.Type.WindowStateChange, QEvent.Type.Show)
+        if event.type() in kinds:
+            QTimer.singleShot(0, self.update_request)
+        return False
+
+
+def _same(one: object, other: Camera) -> bool:
+    """Whether two cameras make the same picture."""
+    return (
+        isinstance(one, Camera)
+        and (one.fx, one.fy, one.cx, one.cy) == (other.fx, other.fy, other.cx, other.cy)
+        and (one.width, one.height) == (other.width, other.height)
+        and np.array_equal(one.world_to_camera, other.world_to_camera)
+    )
+
+
+def make_viewport(kind: str, decode: Decoder, parent: QWidget | None = None) -> Viewport:
+    """A viewport of kind `painted` or `gl`; what `auto` means, `display_probe` decides."""
+    surface: Surface
+    if kind == "gl":
+        surface = GlSurface(parent)
+    elif kind == "painted":
+        surface = PaintedSurface(parent)
+    else:
+        raise ValueError(f"there is no viewport {kind!r}; there are painted and gl")
+    return Viewport(surface, kind, decode, parent)

@@ -1,0 +1,27 @@
+"""Numbers and times as the window writes them."""
+
+import math
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units: 4 min 31 s."""
+    if not math.isfinite(seconds):
+        return "–"  # noqa: RUF001 - a dash for what is not known
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def memory(size: float) -> str:
+    """Bytes as MB or GB."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def counted(count: int, thing: str) -> str:
+    """A number with its noun: 1 photo, 1,200 photos."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
