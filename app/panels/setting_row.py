@@ -88,10 +88,10 @@ class SettingRow(QWidget):
 
     def set_changed(self, changed: bool, base: Value) -> None:
         """Mark the row as changed by the user; `base` is what a reset would bring back."""
-        self._reset.setVisible(changed)
+        self.reset_button.setVisible(changed)
         back = format_value(self.info, base, with_unit=True)
-        self._reset.setToolTip(f"Back to {back} (or double-click the name)")
-        self._reset.setAccessibleName(f"Reset {self.info.label} to {back}")
+        self.reset_button.setToolTip(f"Back to {back} (or double-click the name)")
+        self.reset_button.setAccessibleName(f"Reset {self.info.label} to {back}")
         set_role(self.label, "changed" if changed else "")
         if self.switch is not None:
             set_role(self.switch, "changed" if changed else "")
@@ -139,7 +139,7 @@ class SettingRow(QWidget):
         if self._badge.text() != badge.text:
             self._badge.setText(badge.text)
         taken = self.label.sizeHint().width() + HEAD_SPACING * 3
-        for control in (self._reset, self.switch):
+        for control in (self.reset_button, self.switch):
             if control is not None and control.isVisibleTo(self):
                 taken += control.sizeHint().width()
         if badge.short and taken + self._badge.sizeHint().width() > self.width():
@@ -148,12 +148,12 @@ class SettingRow(QWidget):
     def enterEvent(self, event: QEnterEvent) -> None:
         """Offer the reset while the pointer is on the row."""
         super().enterEvent(event)
-        self._reset.offer(True)
+        self.reset_button.offer(True)
 
     def leaveEvent(self, event: QEvent) -> None:
         """Offer it no more."""
         super().leaveEvent(event)
-        self._reset.offer(False)
+        self.reset_button.offer(False)
 
     # --- building -------------------------------------------------------------------------------
 
@@ -180,10 +180,10 @@ class SettingRow(QWidget):
     def _build_head(self) -> QHBoxLayout:
         head = QHBoxLayout()
         head.setSpacing(HEAD_SPACING)
-        self._reset = ResetDot(self)
-        self._reset.setVisible(False)
-        self._reset.clicked.connect(self._ask_reset)
-        head.addWidget(self._reset)
+        self.reset_button = ResetDot(self)
+        self.reset_button.setVisible(False)
+        self.reset_button.clicked.connect(self._ask_reset)
+        head.addWidget(self.reset_button)
         self.label = ElidedLabel(self.info.label, self)
         self.label.setToolTip(self._tooltip())
         self.label.double_clicked.connect(self._ask_reset)
@@ -233,12 +233,12 @@ class SettingRow(QWidget):
         self._note = QLabel(self._note_line)
         self._note.setWordWrap(True)
         self._note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._note_button = QPushButton(self._note_line)
-        set_role(self._note_button, "small")
-        self._note_button.setVisible(False)
-        self._note_button.clicked.connect(self._ask_action)
+        self.note_button = QPushButton(self._note_line)
+        set_role(self.note_button, "small")
+        self.note_button.setVisible(False)
+        self.note_button.clicked.connect(self._ask_action)
         line.addWidget(self._note, 1)
-        line.addWidget(self._note_button)
+        line.addWidget(self.note_button)
         self._note_line.setVisible(False)
         return self._note_line
 
@@ -346,6 +346,6 @@ class SettingRow(QWidget):
         if self._note.text() != text:
             self._note.setText(text)
         set_role(self._note, role)
-        self._note_button.setText(action)
-        self._note_button.setVisible(bool(action))
+        self.note_button.setText(action)
+        self.note_button.setVisible(bool(action))
         self._note_line.setVisible(bool(text))

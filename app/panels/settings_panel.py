@@ -266,8 +266,8 @@ class SettingsPanel(Panel):
 
     def show_message(self, text: str) -> None:
         """A sentence under the heading, such as why a preset cannot be read; "" takes it away."""
-        self._message.setText(text)
-        self._message.setVisible(bool(text))
+        self.message.setText(text)
+        self.message.setVisible(bool(text))
 
     # --- showing --------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class SettingsPanel(Panel):
         self._summary.setAccessibleName(f"Presets; now {self.summary}")
         self.summary_changed.emit(self.summary)
         self.undo_changed.emit(self._history.can_undo, self._history.can_redo)
-        if self._only_changed.isChecked():
+        if self.only_changed.isChecked():
             self._filter()
         self._show_progress()
 
@@ -320,7 +320,7 @@ class SettingsPanel(Panel):
 
     def _filter(self) -> None:
         query = self.search.text()
-        only_changed = self._only_changed.isChecked()
+        only_changed = self.only_changed.isChecked()
         shown = {
             info.name
             for info in all_settings()
@@ -329,8 +329,8 @@ class SettingsPanel(Panel):
         filtering = bool(query.strip()) or only_changed
         for group in self._groups.values():
             group.filter(shown, filtering)
-        self._nothing.setVisible(not shown)
-        self._nothing.setText(
+        self.nothing.setVisible(not shown)
+        self.nothing.setText(
             f"No setting matches “{query.strip()}”."
             if query.strip()
             else f"Nothing differs from {self._preset}."
@@ -350,11 +350,11 @@ class SettingsPanel(Panel):
         menu.reset_asked.connect(self._reset_all)
         self._summary.setMenu(menu)
         self.header.addWidget(self._summary)
-        self._message = QLabel(self)
-        self._message.setWordWrap(True)
-        set_role(self._message, "bad")
-        self._message.setVisible(False)
-        self.body.addWidget(self._message)
+        self.message = QLabel(self)
+        self.message.setWordWrap(True)
+        set_role(self.message, "bad")
+        self.message.setVisible(False)
+        self.body.addWidget(self.message)
         self.body.addLayout(self._build_search())
         self.body.addWidget(self._build_list(), 1)
 
@@ -367,15 +367,15 @@ class SettingsPanel(Panel):
         self.search.setToolTip("Words of a setting's name or meaning")
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._filter)
-        self._only_changed = QToolButton(self)
-        self._only_changed.setText("Changed")
-        self._only_changed.setCheckable(True)
-        set_role(self._only_changed, "quiet")
-        self._only_changed.setAccessibleName("Show only changed settings")
-        self._only_changed.setToolTip("Show only what differs from the preset")
-        self._only_changed.toggled.connect(self._filter)
+        self.only_changed = QToolButton(self)
+        self.only_changed.setText("Changed")
+        self.only_changed.setCheckable(True)
+        set_role(self.only_changed, "quiet")
+        self.only_changed.setAccessibleName("Show only changed settings")
+        self.only_changed.setToolTip("Show only what differs from the preset")
+        self.only_changed.toggled.connect(self._filter)
         line.addWidget(self.search, 1)
-        line.addWidget(self._only_changed)
+        line.addWidget(self.only_changed)
         return line
 
     def _build_list(self) -> QScrollArea:
@@ -400,11 +400,11 @@ class SettingsPanel(Panel):
             row.action_asked.connect(self._take_row_action)
             self._groups[info.group].add_row(row)
             self._rows[info.name] = row
-        self._nothing = QLabel(content)
-        self._nothing.setWordWrap(True)
-        set_role(self._nothing, "muted")
-        self._nothing.setVisible(False)
-        column.addWidget(self._nothing)
+        self.nothing = QLabel(content)
+        self.nothing.setWordWrap(True)
+        set_role(self.nothing, "muted")
+        self.nothing.setVisible(False)
+        column.addWidget(self.nothing)
         column.addStretch(1)
         area.setWidget(content)
         return area

@@ -1,0 +1,424 @@
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QKeySequence, QShortcut, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QSlider, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.panels.preset_menu import PresetMenu
+from app.panels.setting_row import POST_INTERVAL_MS, SettingRow
+from app.panels.settings_panel import SettingsPanel
+from engine.messages import (
+    Command,
+    CommandRefused,
+    PruneNow,
+    Refined,
+    SetSetting,
+    SettingApplied,
+    State,
+    StateChanged,
+)
+from engine.settings import Settings, all_settings
+from tests.app.panels.engine_events import run_started, scene_opened, stepped
+
+
+class Desk:
+    """A shown panel, what it posted, and what it said before a run."""
+
+    def __init__(self, panel: SettingsPanel) -> None:
+        self.panel = panel
+        self.posted: list[Command] = []
+        self.start_values: list[Settings] = []
+        panel.posted.connect(self.posted.append)
+        panel.start_values_changed.connect(self.start_values.append)
+
+    def begin_run(self, settings: Settings | None = None, step: int = 0) -> None:
+        self.panel.handle(scene_opened(extent=4.0))
+        self.panel.handle(run_started(settings or self.panel.settings(), step))
+        self.panel.set_state(State.TRAINING)
+
+    def type(self, name: str, text: str) -> None:
+        field = self.row(name).field
+        assert field is not None
+        field.selectAll()
+        QTest.keyClicks(field, text)
+        QTest.keyClick(field, Qt.Key.Key_Return)
+
+    def row(self, name: str) -> SettingRow:
+        return self.panel.row(name)
+
+    def text(self, name: str) -> str:
+        field = self.row(name).field
+        assert field is not None
+        return field.text()
+
+    def apply(self, step: int) -> None:
+        """Acknowledge everything posted, as the engine does between two steps."""
+        for command in self.posted:
+            assert isinstance(command, SetSetting)
+            self.panel.handle(SettingApplied(1, step, command.name, 0, command.value))
+        self.posted.clear()
+
+
+@pytest.fixture
+def desk(qtbot: QtBot) -> Desk:
+    panel = SettingsPanel()
+    qtbot.addWidget(panel)
+    panel.resize(280, 700)
+    panel.set_closed_groups([])
+    panel.show()
+    qtbot.waitExposed(panel)
+    return Desk(panel)
+
+
+def test_every_declared_setting_has_a_row_with_name_and_meaning(desk: Desk) -> None:
+    for info in all_settings():
+        row = desk.row(info.name)
+        control = row.field or row.choice or row.switch
+        assert control is not None
+        assert info.label in control.accessibleName()
+        assert info.meaning in control.toolTip()
+        assert info.meaning in row.label.toolTip()
+
+
+def test_before_a_run_values_are_held_here_and_nothing_is_posted(desk: Desk) -> None:
+    desk.type("opacity_lr", "1e-4")
+    desk.type("seed", "7")
+    assert desk.posted == []
+    assert desk.panel.settings()["opacity_lr"] == 1e-4
+    assert desk.panel.settings()["seed"] == 7
+    assert desk.start_values[-1] == desk.panel.settings()
+    assert desk.panel.summary == "classic + 2 changes"
+
+
+def test_in_a_run_a_typed_value_is_posted_pending_and_then_applied(desk: Desk) -> None:
+    desk.begin_run()
+    desk.type("opacity_lr", "1e-4")
+    command = desk.posted[-1]
+    assert isinstance(command, SetSetting)
+    assert (command.name, command.value) == ("opacity_lr", 1e-4)
+    assert command.gesture > 0
+    assert desk.row("opacity_lr").badge_text == "pending…"
+    desk.apply(2_300)
+    assert desk.row("opacity_lr").badge_text == "applied at step 2,300"
+    assert desk.start_values == []
+
+
+def test_a_wrong_value_is_told_beside_the_field_and_not_posted(desk: Desk) -> None:
+    desk.begin_run()
+    desk.type("opacity_lr", "fast")
+    row = desk.row("opacity_lr")
+    assert desk.posted == []
+    assert "expected" in row.note_text
+    assert desk.text("opacity_lr") == "fast"
+    assert desk.panel.settings()["opacity_lr"] == 0.025
+    desk.type("opacity_lr", "0.05")
+    assert row.note_text == ""
+    assert len(desk.posted) == 1
+
+
+def test_escape_takes_back_what_was_typed(desk: Desk) -> None:
+    field = desk.row("opacity_lr").field
+    assert field is not None
+    field.selectAll()
+    QTest.keyClicks(field, "7")
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    assert field.text() == "0.025"
+
+
+def test_an_applied_value_does_not_disturb_one_that_is_being_typed(desk: Desk) -> None:
+    desk.begin_run()
+    field = desk.row("opacity_lr").field
+    assert field is not None
+    field.selectAll()
+    QTest.keyClicks(field, "0.07")
+    desk.panel.handle(SettingApplied(1, 10, "opacity_lr", 0.025, 0.03))
+    assert field.text() == "0.07"
+
+
+def test_a_drag_posts_at_most_ten_times_a_second_and_always_its_end(
+    desk: Desk, qtbot: QtBot
+) -> None:
+    desk.begin_run()
+    slider = desk.row("opacity_lr").slider
+    assert slider is not None
+    slider.setSliderDown(True)
+    for position in range(300, 420):
+        slider.setSliderPosition(position)
+    assert len(desk.posted) == 1  # the first at once, the rest wait for their time
+    qtbot.wait(POST_INTERVAL_MS + 50)
+    assert len(desk.posted) == 2
+    slider.setSliderPosition(500)
+    slider.setSliderDown(False)
+    commands = [command for command in desk.posted if isinstance(command, SetSetting)]
+    assert commands[-1].value == desk.panel.settings()["opacity_lr"]
+    assert len({command.gesture for command in commands}) == 1
+    assert commands[0].gesture > 0
+
+
+def test_two_drags_are_two_gestures(desk: Desk) -> None:
+    desk.begin_run()
+    slider = desk.row("opacity_lr").slider
+    assert slider is not None
+    for position in (300, 700):
+        slider.setSliderDown(True)
+        slider.setSliderPosition(position)
+        slider.setSliderDown(False)
+    gestures = [command.gesture for command in desk.posted if isinstance(command, SetSetting)]
+    assert len(set(gestures)) == 2
+
+
+def test_one_undo_takes_back_a_whole_drag_as_a_new_change(desk: Desk) -> None:
+    desk.begin_run()
+    slider = desk.row("opacity_lr").slider
+    assert slider is not None
+    slider.setSliderDown(True)
+    for position in (300, 400, 500):
+        slider.setSliderPosition(position)
+    slider.setSliderDown(False)
+    desk.apply(10)
+    desk.panel.undo()
+    command = desk.posted[-1]
+    assert isinstance(command, SetSetting)
+    assert command.value == 0.025
+    desk.apply(11)
+    desk.panel.redo()
+    command = desk.posted[-1]
+    assert isinstance(command, SetSetting)
+    assert command.value == desk.panel.settings()["opacity_lr"] != 0.025
+
+
+def test_a_key_on_the_slider_is_posted(desk: Desk) -> None:
+    desk.begin_run()
+    slider = desk.row("scale_lr").slider
+    assert slider is not None
+    QTest.keyClick(slider, Qt.Key.Key_PageUp)
+    command = desk.posted[-1]
+    assert isinstance(command, SetSetting)
+    assert float(command.value) > 0.005
+
+
+def test_the_wheel_over_an_unfocused_control_scrolls_the_list_instead(desk: Desk) -> None:
+    desk.begin_run()
+    for name in ("scale_lr", "background"):
+        row = desk.row(name)
+        control: QSlider | QComboBox | None = row.slider or row.choice
+        assert control is not None
+        control.clearFocus()
+        turn = QWheelEvent(
+            QPointF(5, 5),
+            QPointF(control.mapToGlobal(QPoint(5, 5))),
+            QPoint(0, 0),
+            QPoint(0, 120),
+            Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier,
+            Qt.ScrollPhase.NoScrollPhase,
+            False,
+        )
+        QApplication.sendEvent(control, turn)
+    assert desk.posted == []
+
+
+def test_a_changed_row_is_marked_and_reset_by_button_and_by_double_click(desk: Desk) -> None:
+    desk.begin_run()
+    row = desk.row("opacity_lr")
+    assert not row.reset_button.isVisible()
+    desk.type("opacity_lr", "0.05")
+    assert row.reset_button.isVisible()
+    assert row.label.property("role") == "changed"
+    row.reset_button.click()
+    assert desk.panel.settings()["opacity_lr"] == 0.025
+    desk.type("opacity_lr", "0.05")
+    QTest.mouseDClick(row.label, Qt.MouseButton.LeftButton)
+    assert desk.panel.settings()["opacity_lr"] == 0.025
+    assert not row.reset_button.isVisible()
+    assert row.label.property("role") == ""
+
+
+def test_a_restart_setting_is_editable_and_held(desk: Desk) -> None:
+    desk.begin_run()
+    desk.type("resolution", "400")
+    desk.panel.handle(SettingApplied(1, 50, "resolution", 0, 400, held=True))
+    assert desk.panel.held_names == ("resolution",)
+    assert desk.text("resolution") == "400"
+    assert desk.row("resolution").badge_text == "restart"
+    desk.panel.handle(run_started(desk.panel.settings()))
+    assert desk.panel.held_names == ()
+    assert desk.text("resolution") == "400"
+
+
+def test_a_refused_change_goes_back_and_says_why(desk: Desk) -> None:
+    desk.begin_run()
+    desk.type("iterations", "10")
+    command = desk.posted[-1]
+    desk.panel.handle(CommandRefused(1, command, "Step 10 is already behind us."))
+    row = desk.row("iterations")
+    assert desk.panel.settings()["iterations"] == 30_000
+    assert row.note_text == "Step 10 is already behind us."
+    assert row.badge_text == ""
+
+
+def test_a_change_made_elsewhere_is_shown(desk: Desk) -> None:
+    desk.begin_run()
+    desk.panel.handle(SettingApplied(1, 30_000, "iterations", 30_000, 31_000))
+    assert desk.text("iterations") == "31,000 steps"
+
+
+def test_an_older_acknowledgement_does_not_end_the_wait_for_a_newer_value(desk: Desk) -> None:
+    desk.begin_run()
+    desk.type("opacity_lr", "0.05")
+    desk.type("opacity_lr", "0.06")
+    desk.panel.handle(SettingApplied(1, 9, "opacity_lr", 0.025, 0.05))
+    assert desk.row("opacity_lr").badge_text == "pending…"
+    assert desk.text("opacity_lr") == "0.06"
+    desk.panel.handle(SettingApplied(1, 10, "opacity_lr", 0.05, 0.06))
+    assert desk.row("opacity_lr").badge_text == "applied at step 10"
+
+
+def test_changes_made_while_a_scene_loads_are_posted_when_its_run_begins(desk: Desk) -> None:
+    opened_with = desk.panel.settings()
+    desk.panel.handle(StateChanged(0, State.EMPTY, State.LOADING, 0))
+    desk.panel.set_state(State.LOADING)
+    desk.type("opacity_lr", "0.05")
+    assert desk.posted == []
+    desk.panel.handle(run_started(opened_with))
+    assert [c.value for c in desk.posted if isinstance(c, SetSetting)] == [0.05]
+    assert desk.panel.settings()["opacity_lr"] == 0.05
+
+
+def test_the_cap_below_the_count_offers_a_prune(desk: Desk, qtbot: QtBot) -> None:
+    desk.begin_run()
+    desk.panel.handle(stepped([1, 2, 3], splats=171_204))
+    desk.type("max_splats", "150,000")
+    row = desk.row("max_splats")
+    assert "171,204" in row.note_text
+    assert row.note_button.isVisible()
+    row.note_button.click()
+    assert isinstance(desk.posted[-1], PruneNow)
+    desk.panel.handle(Refined(1, 4, 0, 0, 50_000, 121_204, by_hand=True))
+    qtbot.waitUntil(lambda: row.note_text == "", timeout=2_000)
+
+
+def test_the_position_row_shows_the_rate_in_force(desk: Desk, qtbot: QtBot) -> None:
+    desk.begin_run()
+    desk.panel.handle(stepped([1, 2], position_lr=4 * 1.5e-4))
+    row = desk.row("position_lr_start")
+    qtbot.waitUntil(lambda: row.note_text == "in force now: 1.5e-4", timeout=2_000)
+
+
+def test_a_refine_setting_tells_when_it_took_hold(desk: Desk, qtbot: QtBot) -> None:
+    desk.begin_run()
+    desk.panel.handle(stepped([4_210]))
+    desk.type("gradient_threshold", "3e-4")
+    desk.apply(4_210)
+    row = desk.row("gradient_threshold")
+    assert row.badge_text == "next refine · step 4,300"
+    desk.panel.handle(Refined(1, 4_300, 1, 1, 1, 1_000))
+    qtbot.waitUntil(lambda: row.badge_text == "applied at step 4,300", timeout=2_000)
+
+
+def test_search_shows_matching_rows_only_and_opens_their_groups(desk: Desk) -> None:
+    desk.panel.set_closed_groups(["loss"])
+    desk.panel.search.setText("ssim")
+    shown = {info.name for info in all_settings() if desk.row(info.name).isVisible()}
+    assert "ssim_weight" in shown
+    assert "scale_lr" not in shown
+    desk.panel.search.setText("")
+    assert desk.row("scale_lr").isVisible()
+    assert not desk.row("ssim_weight").isVisible()  # its group is closed again
+
+
+def test_a_search_without_result_says_so(desk: Desk) -> None:
+    desk.panel.search.setText("zebra")
+    assert not any(desk.row(info.name).isVisible() for info in all_settings())
+    assert "zebra" in desk.panel.nothing.text()
+    assert desk.panel.nothing.isVisible()
+
+
+def test_the_changed_filter_shows_what_differs_from_the_preset(desk: Desk) -> None:
+    desk.type("opacity_lr", "0.05")
+    desk.panel.only_changed.setChecked(True)
+    shown = [info.name for info in all_settings() if desk.row(info.name).isVisible()]
+    assert shown == ["opacity_lr"]
+
+
+def test_a_preset_is_saved_as_differences_and_loads_into_a_run(desk: Desk, tmp_path: Path) -> None:
+    menu = desk.panel.findChild(PresetMenu)
+    assert menu is not None
+    desk.type("opacity_lr", "0.05")
+    file = tmp_path / "bright.toml"
+    menu.save(file)
+    assert file.read_text(encoding="utf-8").strip() == "opacity_lr = 0.05"
+    assert desk.panel.summary == "bright"
+    menu.load("classic")
+    assert desk.panel.summary == "classic"
+    assert desk.panel.settings() == Settings()
+    desk.begin_run()
+    menu.load(file)
+    assert [(c.name, c.value) for c in desk.posted if isinstance(c, SetSetting)] == [
+        ("opacity_lr", 0.05)
+    ]
+    desk.apply(3)
+    desk.panel.undo()
+    assert desk.panel.settings()["opacity_lr"] == 0.025
+
+
+def test_a_broken_preset_is_told_and_changes_nothing(desk: Desk, tmp_path: Path) -> None:
+    menu = desk.panel.findChild(PresetMenu)
+    assert menu is not None
+    file = tmp_path / "broken.toml"
+    file.write_text("opacity_rl = 0.05", encoding="utf-8")
+    menu.load(file)
+    assert "opacity_rl" in desk.panel.message.text()
+    assert desk.panel.message.isVisible()
+    assert desk.panel.settings() == Settings()
+
+
+def test_undo_keys_pass_an_untouched_field_and_serve_a_half_typed_one(desk: Desk) -> None:
+    undone: list[int] = []
+    shortcut = QShortcut(QKeySequence("Ctrl+Z"), desk.panel)
+    shortcut.activated.connect(lambda: undone.append(1))
+    desk.panel.activateWindow()
+    field = desk.row("opacity_lr").field
+    assert isinstance(field, QLineEdit)
+    field.setFocus()
+    QTest.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert undone == [1]
+    field.selectAll()
+    QTest.keyClicks(field, "7")
+    QTest.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert undone == [1]
+    assert field.text() == "0.025"
+
+
+@pytest.mark.parametrize("width", [280, 340])
+def test_no_text_is_clipped_in_a_narrow_panel(desk: Desk, width: int) -> None:
+    desk.begin_run()
+    desk.panel.resize(width, 720)
+    desk.panel.handle(stepped([4_210], splats=2_000_000))
+    for name in ("position_lr_start", "max_splats", "checkpoint_interval", "gradient_threshold"):
+        info = desk.row(name).info
+        desk.type(name, f"{info.maximum}")
+    desk.apply(14_210)
+    QApplication.processEvents()
+    for info in all_settings():
+        row = desk.row(info.name)
+        assert row.label.text() == info.label, "the name gave way"
+        if row.field is not None:
+            room = row.field.width() - 14
+            assert row.field.fontMetrics().horizontalAdvance(row.field.text()) <= room
+        for part in row.findChildren(QWidget):
+            if part.isVisible():
+                right = part.mapTo(row, QPoint(part.width(), 0)).x()
+                assert right <= row.width(), f"{info.name} is wider than the panel"
+
+
+def test_badges_rest_while_the_panel_is_hidden(desk: Desk) -> None:
+    desk.begin_run()
+    desk.panel.hide()
+    desk.panel.handle(stepped([5_999]))
+    assert desk.row("opacity_reset_interval").badge_text == "next at step 3,000"
+    desk.panel.show()
+    assert desk.row("opacity_reset_interval").badge_text == "next at step 6,000"
