@@ -1,0 +1,402 @@
+"""What the field has learnt about autograd, each lesson as a test that catches its loss.
+
+Lessons of the rasteriser run on the fast backend and on the reference alike; those of the training
+loop run on the trainer.
+"""
+
+import pytest
+import torch
+from torch import Tensor
+
+import cuda_rasterizer
+from cuda_rasterizer import RasterizerError, Rendering, adam_step, l1_ssim, rasterize, reference
+from engine.training.gaussians import Gaussians
+from engine.training.trainer import Trainer
+from tests.cuda_rasterizer import scenes
+from tests.cuda_rasterizer.scenes import SplatScene
+from tests.engine.training.tiny_scene import make_trainer
+
+# Both sides are float64 values of order 1 reached by different orders of operations.
+ROUNDING = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def draw(scene: SplatScene, backend: str) -> Rendering:
+    return rasterize(
+        *scene.splats, **scene.projection, background=scene.background, backend=backend
+    )
+
+
+def layers(opacities: list[float], *, background: list[float] | None = None) -> SplatScene:
+    """Coloured splats one behind the other, front first, centred on pixel (10, 10)."""
+    colors = [[0.9, 0.2, 0.1], [0.1, 0.8, 0.3], [0.2, 0.3, 0.7]][: len(opacities)]
+    means = [[0.0, 0.0, 2.0 + i] for i in range(len(opacities))]
+    return scenes.scene_of(
+        means, opacities=opacities, colors=colors, background=background
+    ).with_gradients()
+
+
+# --- gradients add up, and the loop clears them ---------------------------------------------------
+
+
+def test_gradients_of_two_renders_add_up(backend):
+    scene = scenes.random_scene(1, 20).with_gradients()
+    draw(scene, backend).color.square().sum().backward()
+    once = {name: leaf.grad.clone() for name, leaf in scene.leaves()}
+    draw(scene, backend).color.square().sum().backward()
+    for name, leaf in scene.leaves():
+        torch.testing.assert_close(leaf.grad, 2 * once[name], msg=name, **ROUNDING)
+
+
+def gradients_of_next_step(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Tensor]:
+    """What the optimiser finds in `.grad` during one step."""
+    found: dict[str, Tensor] = {}
+    step = trainer.optimizer.step
+
+    def recording(parameters, rates, idle=()):
+        pairs = list(parameters)
+        found.update({n: leaf.grad.clone() for n, leaf in pairs if leaf.grad is not None})
+        step(iter(pairs), rates, idle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trainer.optimizer, "step", recording)
+        trainer.step_once()
+    return found
+
+
+def test_the_loop_clears_gradients_to_none_so_that_a_step_holds_nothing_of_the_last(monkeypatch):
+    continued = make_trainer()
+    continued.step_once()
+    assert all(tensor.grad is None for _, tensor in continued.model.items())
+    tensors, header = continued.export_state()
+    fresh = Trainer.from_state(
+        continued.scene, continued._photos, tensors, header, backend=continued.backend
+    )
+    of_continued = gradients_of_next_step(continued, monkeypatch)
+    of_fresh = gradients_of_next_step(fresh, monkeypatch)
+    assert of_continued["means"].any()
+    assert of_continued.keys() == of_fresh.keys()
+    for name, gradient in of_continued.items():
+        assert torch.equal(gradient, of_fresh[name]), name
+
+
+# --- looking records nothing, keeping copies ------------------------------------------------------
+
+
+def test_a_picture_drawn_to_be_looked_at_has_no_graph(backend):
+    scene = scenes.random_scene(2, 20).with_gradients()
+    with torch.no_grad():
+        rendering = draw(scene, backend)
+    for name in ("color", "alpha", "depth", "means_2d"):
+        tensor = getattr(rendering, name)
+        assert tensor.grad_fn is None, name
+        assert not tensor.requires_grad, name
+
+
+def test_preview_and_evaluation_leave_no_graph_and_no_gradient():
+    trainer = make_trainer()
+    picture = trainer.render(trainer.scene.photos[0].camera, (0.0, 0.0, 0.0))
+    assert picture.grad_fn is None
+    assert not picture.requires_grad
+    assert list(trainer.evaluate())
+    assert all(tensor.grad is None for _, tensor in trainer.model.items())
+
+
+def test_a_snapshot_is_a_copy_where_detach_alone_would_share_memory():
+    trainer = make_trainer()
+    means = trainer.model.means
+    assert means.detach().data_ptr() == means.data_ptr()  # the trap
+    tensors, _ = trainer.export_state()
+    before = {name: tensor.clone() for name, tensor in tensors.items()}
+    live = {tensor.data_ptr() for _, tensor in trainer.model.items()}
+    live |= {group.exp_avg.data_ptr() for group in trainer.optimizer.groups.values()}
+    assert not live & {tensor.data_ptr() for tensor in tensors.values()}
+    old = means.detach().clone()
+    trainer.step_once()
+    assert trainer.model.means.data_ptr() == means.data_ptr()  # moved in place
+    assert not torch.equal(means.detach(), old)
+    for name, tensor in tensors.items():
+        assert torch.equal(tensor, before[name]), name
+
+
+# --- the shape of the gradients -------------------------------------------------------------------
+
+
+def test_the_gradient_on_a_raw_quaternion_is_orthogonal_to_it(backend):
+    """Its length changes nothing, so no gradient may point along it (that would inflate it)."""
+    scene = scenes.random_scene(3, 30).with_gradients()
+    draw(scene, backend).color.square().sum().backward()
+    gradient, quaternions = scene.quaternions.grad, scene.quaternions.detach()
+    along = (gradient * quaternions).sum(-1)
+    lengths = gradient.norm(dim=-1) * quaternions.norm(dim=-1)
+    assert lengths.max() > 0.1
+    assert along.abs().max() <= 1e-10 * lengths.max()
+
+
+def test_a_saturated_opacity_logit_is_nearly_frozen(backend):
+    """Why opacities are lowered by a reset and not left to the gradient."""
+    logits = torch.tensor([0.0, 12.0], dtype=torch.float64, requires_grad=True)
+    scene = scenes.scene_of([[-0.2, 0.0, 2.0], [0.2, 0.0, 2.0]], scales=0.05)
+    draw(scene.replace(opacities=logits.sigmoid()), backend).color.sum().backward()
+    # sigmoid'(12) / sigmoid'(0) is 2.5e-5.
+    assert logits.grad[0] > 0.1
+    assert 0 < logits.grad[1] < 1e-4 * logits.grad[0]
+
+
+def test_the_gradient_of_a_front_alpha_counts_what_it_hides(backend):
+    """dC/dalpha_1 = c_1 - (what lies behind, as seen without it): the occlusion term."""
+    background = [0.3, 0.6, 0.2]
+    scene = layers([0.6, 0.4], background=background)
+    front, back = scene.features.detach()
+    behind = 0.4 * back + 0.6 * torch.tensor(background, dtype=torch.float64)
+    color = draw(scene, backend).color[10, 10]
+    for channel in range(3):
+        (gradient,) = torch.autograd.grad(color[channel], scene.opacities, retain_graph=True)
+        torch.testing.assert_close(gradient[0], (front - behind)[channel], **ROUNDING)
+        hidden_by_front = 0.4 * (back[channel] - background[channel])
+        torch.testing.assert_close(gradient[1], hidden_by_front, **ROUNDING)
+
+
+def test_a_splat_is_weighed_by_the_transmittance_before_it_not_after(backend):
+    """dC/dc_i = T_i alpha_i with T_i the product over j < i: exclusive of the splat itself."""
+    scene = layers([0.5, 0.4, 0.3], background=[0.0, 0.0, 0.0])
+    picture = draw(scene, backend)
+    picture.color[10, 10].sum().backward()
+    weights = torch.tensor([0.5, 0.5 * 0.4, 0.5 * 0.6 * 0.3], dtype=torch.float64)
+    torch.testing.assert_close(scene.features.grad, weights[:, None].expand(3, 3), **ROUNDING)
+    left = torch.full((3,), 0.5 * 0.6 * 0.7, dtype=torch.float64)
+    torch.testing.assert_close(scene.background.grad, left, **ROUNDING)
+
+
+def test_at_the_alpha_ceiling_the_opacity_is_frozen_and_the_colour_is_not(backend):
+    scene = layers([1.0])
+    color = draw(scene, backend).color[10, 10]
+    assert color[0].item() == pytest.approx(0.99 * 0.9, rel=1e-12)
+    color.sum().backward()
+    assert scene.opacities.grad.item() == 0
+    assert (scene.scales.grad == 0).all()
+    torch.testing.assert_close(scene.features.grad, torch.full((1, 3), 0.99).double())
+
+
+# --- windows and strides --------------------------------------------------------------------------
+
+
+def test_a_window_expanded_for_ssim_has_memory_of_its_own_for_each_channel():
+    window = reference.ssim_window(3, torch.zeros(1))
+    assert window.is_contiguous()
+    window[0] = 0
+    assert window[1:].sum() == pytest.approx(2.0, rel=1e-6)
+
+
+def test_pictures_that_are_expanded_or_transposed_have_the_loss_of_their_copies(backend):
+    random = torch.Generator().manual_seed(5)
+    grey = torch.rand(14, 18, 1, generator=random, dtype=torch.float64)
+    planes = torch.rand(3, 14, 18, generator=random, dtype=torch.float64)
+    losses, gradients = [], []
+    for copy in (False, True):
+        leaf = grey.clone().requires_grad_()
+        render, target = leaf.expand(14, 18, 3), planes.permute(1, 2, 0)
+        if copy:
+            render, target = render.contiguous(), target.contiguous()
+        loss = l1_ssim(render, target, 0.2, backend=backend).loss
+        loss.backward()
+        losses.append(loss.detach())
+        gradients.append(leaf.grad)
+    torch.testing.assert_close(losses[0], losses[1], **ROUNDING)
+    torch.testing.assert_close(gradients[0], gradients[1], **ROUNDING)
+
+
+# --- Adam's memory --------------------------------------------------------------------------------
+
+
+def test_adam_moments_follow_their_splats_through_clone_split_and_prune():
+    # About half of the 30 splats lie above each of the two thresholds.
+    trainer = make_trainer(
+        densify_start=600, gradient_threshold=5e-3, split_boundary=0.12, prune_size=1.0
+    )
+    for _ in range(5):
+        trainer.step_once()
+    marked = trainer.model.means.detach()  # a mean tells a kept splat apart from every other
+    moments = trainer.optimizer.groups["means"].exp_avg.clone()
+    assert moments.abs().amin(dim=1).max() > 0
+    calm = int(trainer.strategy.statistics.mean_gradient().argmin())  # neither cloned nor split
+    with torch.no_grad():
+        trainer.model.opacity_logits[calm] = -9.0  # to be pruned
+    grown, _ = trainer.densify_now()
+    pruned, _ = trainer.prune_now()
+    assert grown.cloned > 0
+    assert grown.split > 0
+    assert pruned.pruned == 1
+    group = trainer.optimizer.groups["means"]
+    assert len(group.exp_avg) == len(trainer.model) == pruned.splats
+    old_rows = {tuple(mean.tolist()): row for row, mean in enumerate(marked)}
+    kept, new = 0, 0
+    claimed: set[int] = set()
+    for row, mean in enumerate(trainer.model.means.detach()):
+        origin = old_rows.get(tuple(mean.tolist()))
+        if origin is None or origin in claimed:  # a child, or the second of a cloned pair
+            new += 1
+            assert not group.exp_avg[row].any()
+            assert not group.exp_avg_sq[row].any()
+        else:
+            claimed.add(origin)
+            kept += 1
+            assert torch.equal(group.exp_avg[row], moments[origin])
+    assert calm not in claimed
+    assert kept == 30 - grown.split - 1
+    assert new == grown.cloned + 2 * grown.split
+
+
+def test_an_opacity_reset_forgets_the_moments_of_opacities_alone():
+    trainer = make_trainer()
+    for _ in range(5):
+        trainer.step_once()
+    groups = trainer.optimizer.groups
+    means, steps = groups["means"].exp_avg.clone(), groups["opacity_logits"].steps
+    assert groups["opacity_logits"].exp_avg.any()
+    trainer.reset_opacity()
+    assert not groups["opacity_logits"].exp_avg.any()
+    assert not groups["opacity_logits"].exp_avg_sq.any()
+    assert groups["opacity_logits"].steps == steps
+    assert torch.equal(groups["means"].exp_avg, means)
+
+
+# --- asking for a gradient without leaving one ----------------------------------------------------
+
+
+def test_autograd_grad_on_a_render_leaves_every_grad_untouched(backend):
+    scene = scenes.random_scene(6, 20).with_gradients()
+    scene.means.grad = torch.full_like(scene.means, 7.0)
+    leaves = dict(scene.leaves())
+    gradients = torch.autograd.grad(draw(scene, backend).color.sum(), tuple(leaves.values()))
+    assert all(gradient.any() for gradient in gradients)
+    assert (scene.means.grad == 7.0).all()
+    assert all(leaf.grad is None for name, leaf in leaves.items() if name != "means")
+
+
+def test_a_picture_needs_a_seed_and_its_gradient_is_the_seeds_vector_jacobian_product(backend):
+    scene = scenes.random_scene(7, 20).with_gradients()
+    color = draw(scene, backend).color
+    with pytest.raises(RuntimeError, match="scalar"):
+        torch.autograd.grad(color, scene.features, retain_graph=True)
+    seed = torch.randn(color.shape, generator=torch.Generator().manual_seed(1)).double()
+    (by_seed,) = torch.autograd.grad(color, scene.features, seed, retain_graph=True)
+    (by_sum,) = torch.autograd.grad((color * seed).sum(), scene.features)
+    torch.testing.assert_close(by_seed, by_sum, **ROUNDING)
+    assert by_seed.any()
+
+
+def test_an_unused_input_gives_none_when_allowed_and_an_error_otherwise(backend):
+    scene = scenes.random_scene(8, 20).with_gradients()
+    stranger = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    color = draw(scene, backend).color.sum()
+    with pytest.raises(RuntimeError, match="allow_unused=True"):
+        torch.autograd.grad(color, (scene.means, stranger), retain_graph=True)
+    used, unused = torch.autograd.grad(color, (scene.means, stranger), allow_unused=True)
+    assert used.any()
+    assert unused is None
+
+
+@pytest.mark.parametrize("wanted", ["means", "scales", "opacities", "features", "background"])
+def test_inputs_that_need_no_gradient_get_none_and_the_one_that_does_gets_its_own(backend, wanted):
+    full = scenes.random_scene(9, 20).with_gradients()
+    draw(full, backend).color.square().sum().backward()
+    scene = scenes.random_scene(9, 20)
+    getattr(scene, wanted).requires_grad_()
+    draw(scene, backend).color.square().sum().backward()
+    for name, leaf in scene.leaves():
+        if name == wanted:
+            torch.testing.assert_close(leaf.grad, getattr(full, name).grad, **ROUNDING)
+        else:
+            assert leaf.grad is None, name
+
+
+def test_with_no_gradient_wanted_the_picture_has_no_graph(backend):
+    rendering = draw(scenes.random_scene(9, 20), backend)
+    assert rendering.color.grad_fn is None
+
+
+# --- derivatives of derivatives -------------------------------------------------------------------
+
+
+def test_a_second_derivative_is_the_references_to_give():
+    scene = scenes.random_scene(10, 8, 12, 9).with_gradients()
+    loss = draw(scene, "reference").color.square().sum()
+    (gradient,) = torch.autograd.grad(loss, scene.means, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.square().sum(), scene.opacities)
+    assert second.isfinite().all()
+    assert second.any()
+
+
+@pytest.mark.parametrize("leaf", ["means", "opacities", "features"])
+def test_the_fast_backend_refuses_a_second_derivative_with_a_sentence(fast_backend, leaf):
+    scene = scenes.random_scene(10, 8, 12, 9).with_gradients()
+    loss = draw(scene, fast_backend).color.square().sum()
+    (gradient,) = torch.autograd.grad(loss, getattr(scene, leaf), create_graph=True)
+    with pytest.raises(RasterizerError, match="no second derivative; use backend='reference'"):
+        gradient.square().sum().backward()
+
+
+def test_the_fast_loss_refuses_a_second_derivative_too(fast_backend):
+    render = torch.rand(9, 9, 3, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    loss = l1_ssim(render, torch.zeros(9, 9, 3), 0.2, backend=fast_backend).loss
+    (gradient,) = torch.autograd.grad(loss, render, create_graph=True)
+    with pytest.raises(RasterizerError, match="no second derivative"):
+        gradient.square().sum().backward()
+
+
+# --- a small fit, start to end --------------------------------------------------------------------
+
+
+def fitted(scene: SplatScene, target: Tensor, backend: str, steps: int) -> tuple[Tensor, Tensor]:
+    """Colours and opacities under which the scene's centre pixel has the colour `target`."""
+    colors = scene.features.detach().clone().requires_grad_()
+    logits = scene.opacities.detach().logit().requires_grad_()
+    moments = {leaf: (torch.zeros_like(leaf), torch.zeros_like(leaf)) for leaf in (colors, logits)}
+    for step in range(1, steps + 1):
+        tried = scene.replace(features=colors, opacities=logits.sigmoid())
+        loss = (draw(tried, backend).color[2, 2] - target).square().sum()
+        loss.backward()
+        for leaf, (exp_avg, exp_avg_sq) in moments.items():
+            adam_step(
+                leaf,
+                leaf.grad,
+                exp_avg,
+                exp_avg_sq,
+                lr=0.03,
+                step=step,
+                beta1=0.9,
+                beta2=0.999,
+                eps=1e-15,
+                backend=backend,
+            )
+            leaf.grad = None
+    return colors.detach(), logits.detach().sigmoid()
+
+
+def test_two_semi_transparent_layers_can_be_fitted_to_a_colour(backend):
+    scene = scenes.scene_of(
+        [[0.0, 0.0, 2.0], [0.0, 0.0, 3.0]],
+        opacities=[0.5, 0.5],
+        colors=[[0.5, 0.5, 0.5], [0.2, 0.2, 0.2]],
+        background=[0.0, 0.0, 0.0],
+        width=5,
+        height=5,
+    )
+    given = {name: (leaf, leaf.clone()) for name, leaf in scene.leaves()}
+    target = torch.tensor([0.8, 0.3, 0.55], dtype=torch.float64)
+    colors, opacities = fitted(scene, target, backend, steps=150)
+    result = draw(scene.replace(features=colors, opacities=opacities), backend).color[2, 2]
+    # Adam at a rate of 0.03 settles to well within a byte's width of the colour.
+    torch.testing.assert_close(result, target, rtol=0, atol=1e-3)
+    assert ((opacities > 0.05) & (opacities < 0.95)).all()
+    for name, (leaf, before) in given.items():
+        assert torch.equal(leaf, before), name
+        assert leaf.grad is None, name
+        assert not leaf.requires_grad, name
+
+
+def test_the_trainers_parameters_are_leaves_and_its_rasteriser_the_public_one():
+    """Adam on a tensor that is no leaf would silently train nothing."""
+    model: Gaussians = make_trainer().model
+    assert all(tensor.is_leaf and tensor.requires_grad for _, tensor in model.items())
+    assert cuda_rasterizer.rasterize is rasterize
