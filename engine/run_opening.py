@@ -105,10 +105,11 @@ class RunOpening:
 
     def _close_old(self, *, keep_photos: bool = False) -> None:
         self._retire_loader()
-        self._session.close_run(save=True, keep_photos=keep_photos)
+        if self._session.run is not None:
+            self._session.close_run(save=True, keep_photos=keep_photos)
+            gc.collect()  # a model is large: do not wait until cycles through it are found
 
     def _load(self, request: LoadRequest) -> None:
-        gc.collect()  # the model of the run before is large: do not wait for a cycle to be found
         self._session.run_id = request.run_id
         self._session.set_state(State.LOADING)
         self._loader = SceneLoader(request, self._session.inbox.post)

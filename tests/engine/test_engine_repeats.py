@@ -1,0 +1,140 @@
+"""The same seed, settings and commands give the same bits, whatever else happens meanwhile."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine import messages as m
+from engine.messages import State
+from engine.run.checkpoint import load_checkpoint
+from tests.engine.driving import quick, running_engine, write_tiny_scene
+
+STEPS = 40  # four refines, one opacity reset, two SH degrees by `quick`
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_scene(tmp_path_factory.mktemp("scene"))
+
+
+@pytest.fixture(scope="module")
+def straight(scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The last checkpoint of an undisturbed run."""
+    return train(scene, tmp_path_factory.mktemp("runs") / "straight")
+
+
+def train(scene: Path, folder: Path) -> Path:
+    with running_engine() as driver:
+        driver.open(scene, folder, quick(iterations=STEPS))
+        return driver.wait(m.Finished).checkpoint
+
+
+def assert_same_bits(first: Path, second: Path) -> None:
+    a, b = load_checkpoint(first), load_checkpoint(second)
+    assert a.tensors.keys() == b.tensors.keys()
+    for name, tensor in a.tensors.items():
+        assert torch.equal(tensor, b.tensors[name]), name
+    for name in ("step", "sh_reached", "adam_steps", "training_photos"):
+        assert a.facts[name] == b.facts[name]
+
+
+def losses(folder: Path) -> list[tuple[int, float]]:
+    rows = (folder / "metrics.jsonl").read_text().splitlines()
+    return [(row["step"], row["loss"]) for row in map(json.loads, rows)]
+
+
+def test_two_runs_in_one_process_equal_two_runs_in_two(
+    scene: Path, straight: Path, tmp_path: Path
+) -> None:
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "first", quick(iterations=STEPS))
+        first = driver.wait(m.Finished).checkpoint
+        driver.open(scene, tmp_path / "second", quick(iterations=STEPS))
+        second = driver.wait(m.Finished, 2).checkpoint
+    elsewhere = tmp_path / "elsewhere"
+    run_in_new_process(["train", str(scene), "--output", str(elsewhere), *flags(STEPS)])
+    assert_same_bits(first, second)
+    assert_same_bits(first, straight)
+    assert_same_bits(first, elsewhere / "checkpoints" / first.name)
+
+
+def test_half_saved_and_resumed_in_a_new_process_equals_straight(
+    scene: Path, straight: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "halves"
+    with running_engine() as driver:
+        driver.open(scene, folder, quick(iterations=STEPS // 2))
+        driver.wait(m.Finished)
+    run_in_new_process(["train", "--resume", "--output", str(folder), "--iterations", str(STEPS)])
+    assert_same_bits(straight, folder / "checkpoints" / straight.name)
+    assert losses(folder) == losses(straight.parent.parent)
+
+
+def test_views_between_all_phases_change_no_bit(
+    scene: Path, straight: Path, tmp_path: Path
+) -> None:
+    settings = quick(iterations=STEPS, preview_share_moving=0.9, preview_share_rest=0.9)
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", settings, start=False)
+        camera = driver.camera().resized(48, 36)
+        driver.post(m.Start())
+        view = 0
+        while driver.state is not State.FINISHED:
+            view += 1
+            driver.engine.request_view(m.View(view, camera, moving=view % 3 > 0))
+            driver.take()
+        finished = driver.wait(m.Finished)
+    assert len(driver.frames) > 10
+    assert_same_bits(straight, finished.checkpoint)
+
+
+def test_pauses_steps_and_refused_commands_change_no_bit(
+    scene: Path, straight: Path, tmp_path: Path
+) -> None:
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", quick(iterations=STEPS), start=False)
+        driver.post(m.StepN(7))
+        driver.reach(State.PAUSED)
+        driver.post(m.Evaluate())
+        driver.post(m.Save())
+        driver.post(m.SetSetting("opacity_lr", -1.0))
+        driver.post(m.RunUntil(23))
+        driver.until(lambda: driver.steps == 23 and driver.state is State.PAUSED)
+        driver.post(m.Start())
+        finished = driver.wait(m.Finished)
+    assert_same_bits(straight, finished.checkpoint)
+
+
+def test_a_dropped_step_changes_no_bit(scene: Path, straight: Path, tmp_path: Path) -> None:
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", quick(iterations=STEPS))
+        driver.until(lambda: driver.steps >= 5)
+        driver.ask(m.Stop(), m.Finished)  # drops the unfinished step
+        driver.post(m.Start())
+        finished = driver.wait(m.Finished, 2)
+    assert_same_bits(straight, finished.checkpoint)
+
+
+def flags(iterations: int) -> list[str]:
+    """What `quick` says, as flags."""
+    values = quick(iterations=iterations).differences()
+    return [
+        part
+        for name, value in values.items()
+        for part in ("--" + name.replace("_", "-"), str(value))
+    ]
+
+
+def run_in_new_process(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "app", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
