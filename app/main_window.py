@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
+from app import window_memory
 from app.actions import Actions
 from app.diagnostics import Diagnostics, Problem
 from app.empty_page import EmptyPage
@@ -107,6 +108,16 @@ class MainWindow(QMainWindow):
         self._set_state(session.state)
         self.actions_table["cameras"].setChecked(True)
         self.actions_table["pivot"].setChecked(True)
+
+    def appear(self) -> None:
+        """Show the window where and as it was last time."""
+        window_memory.restore(self)
+        self.commands.show_recent()
+        self.log_panel.attach()
+        if self.preferences.maximized:
+            self.showMaximized()
+        else:
+            self.show()
 
     # --- layout ---
 
@@ -285,6 +296,8 @@ class MainWindow(QMainWindow):
             self.viewport.close_view()
             self.session.post(Shutdown(save=True))
         if self.session.has_stopped:
+            window_memory.remember(self)
+            self.log_panel.detach()
             event.accept()
             self.closed.emit()
         else:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QStandardPaths
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QInputDialog
 
-from app.dialogs.files import SPLAT_FILTER, ask_folder, ask_new_file
+from app.dialogs.files import SPLAT_FILTER, ask_new_file
+from app.dialogs.open_dialog import OpenDialog
+from app.dialogs.steps_dialog import run_until_dialog
 from engine.messages import (
     CancelLoading,
     Command,
@@ -17,6 +18,7 @@ from engine.messages import (
     OpenScene,
     Pause,
     Restart,
+    ResumeRun,
     RunUntil,
     Save,
     Start,
@@ -24,11 +26,13 @@ from engine.messages import (
     StepN,
     Stop,
 )
+from engine.run.run_folder import RunFolder
+from engine.scene_names import DEMO_NAME, scene_path
+from engine.setting_info import Value
 
 if TYPE_CHECKING:
     from app.main_window import MainWindow
 
-DEMO = Path(__file__).resolve().parent.parent / "resources" / "demo"
 PLAIN: dict[str, type[Command]] = {
     "stop": Stop,
     "step": StepN,
@@ -46,6 +50,7 @@ class WindowCommands(QObject):
         self._window = window
         self.opening = ""  # the name of the scene being loaded
         self.start_when_open = True
+        self.resume_changes: dict[str, Value] = {}  # settings given for a run that is resumed
 
     def carry_out(self, key: str) -> None:
         """Do what the action `key` says."""
@@ -55,11 +60,19 @@ class WindowCommands(QObject):
             method = getattr(self, f"_do_{key}")
             method()
 
+    def open_named(self, name: str) -> None:
+        """Open what was named on the command line: a path, or `demo`."""
+        self.open_scene(scene_path(name))
+
     def open_scene(self, path: Path) -> None:
-        """Open a scene with the settings of the panel."""
+        """Open a scene with the settings of the panel, or go on with the run of a run folder."""
         self.opening = path.name
-        settings = self._window.settings_panel.settings()
-        self._post(OpenScene(path, settings, start=self.start_when_open))
+        if RunFolder(path).facts_path.is_file():
+            changes = tuple(self.resume_changes.items())
+            self._post(ResumeRun(path, changes, start=self.start_when_open))
+        else:
+            settings = self._window.settings_panel.settings()
+            self._post(OpenScene(path, settings, start=self.start_when_open))
 
     def continue_for(self, count: int) -> None:
         """Train on for `count` steps."""
@@ -67,10 +80,19 @@ class WindowCommands(QObject):
 
     def remember_scene(self, path: Path) -> None:
         """Put the scene first in the list of recent ones."""
+        self._window.preferences.remember_scene(path.resolve())
+        self._window.preferences.remember_folder("open", path.resolve().parent)
+        self.show_recent()
+
+    def show_recent(self) -> None:
+        """Offer the recent scenes on the empty page."""
+        recent = [Path(name) for name in self._window.preferences.recent_scenes]
+        self._window.empty_page.set_recent(recent)
 
     def show_log(self) -> None:
         """Bring the log into view."""
         self._window.actions_table["log"].setChecked(True)
+        self._do_log()
 
     def _post(self, command: Command) -> None:
         self._window.session.post(command)
@@ -78,25 +100,27 @@ class WindowCommands(QObject):
     # --- the run ---
 
     def _do_open(self) -> None:
-        path = ask_folder(self._window, "Open a scene", Path.home())
-        if path is not None:
-            self.open_scene(path)
+        preferences = self._window.preferences
+        recent = [Path(name) for name in preferences.recent_scenes]
+        dialog = OpenDialog(recent, preferences.folder("open"), self.start_when_open, self._window)
+        dialog.chosen.connect(self._open_chosen)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _open_chosen(self, path: Path, start: bool) -> None:
+        self.start_when_open = start
+        self.open_scene(path)
 
     def _do_demo(self) -> None:
-        self.open_scene(DEMO)
+        self.open_scene(scene_path(DEMO_NAME))
 
     def _do_start_pause(self) -> None:
         self._post(Pause() if self._window.session.state is State.TRAINING else Start())
 
     def _do_run_until(self) -> None:
-        dialog = QInputDialog(self._window)
-        dialog.setInputMode(QInputDialog.InputMode.IntInput)
-        dialog.setIntRange(1, 1_000_000)
-        step = self._window.session.step
-        dialog.setIntValue((step // 100 + 1) * 100)
-        dialog.setWindowTitle("Run until")
-        dialog.setLabelText(f"Train until this step, then pause (now at {step:,}):")
-        dialog.intValueSelected.connect(self._run_until)
+        iterations = int(self._window.settings_panel.settings()["iterations"])
+        dialog = run_until_dialog(self._window.session.step, iterations, self._window)
+        dialog.chosen.connect(self._run_until)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
@@ -104,8 +128,9 @@ class WindowCommands(QObject):
         self._post(RunUntil(step))
 
     def _do_export(self) -> None:
-        folder = self._window.run_folder or Path.home()
-        suggestion = folder / "exports" / f"step-{self._window.session.step:06d}.ply"
+        name = f"step-{self._window.session.step:06d}.ply"
+        folder = self._window.run_folder
+        suggestion = Path.home() / name if folder is None else folder / "exports" / name
         path = ask_new_file(self._window, "Export splats", suggestion, SPLAT_FILTER)
         if path is not None:
             self._post(Export(path))
@@ -181,7 +206,9 @@ class WindowCommands(QObject):
         self._window.key_sheet.activateWindow()
 
     def _do_log(self) -> None:
-        pass
+        shown = self._window.actions_table["log"].isChecked()
+        window = self._window
+        window.bottom.setCurrentWidget(window.log_panel if shown else window.metrics_panel)
 
     def _do_quit(self) -> None:
         self._window.close()
