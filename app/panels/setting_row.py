@@ -4,19 +4,19 @@ A row turns what the user does into `edited` signals with the number of the gest
 a second while a slider moves and always one on release. It neither posts nor decides.
 """
 
-from PySide6.QtCore import QEvent, QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSignalBlocker, QTimer, Signal
 from PySide6.QtGui import QEnterEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
     QLabel,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app.panels.setting_badges import Badge, Tone
 from app.panels.setting_controls import Choice, ElidedLabel, ResetDot, Slider, ValueField
+from app.panels.setting_note import SettingNote
 from app.panels.setting_values import (
     describe_range,
     format_value,
@@ -30,6 +30,7 @@ from engine.setting_info import Applies, SettingInfo, Value
 
 POST_INTERVAL_MS = 100
 HEAD_SPACING = 4
+BADGE_FRAME_PX = 18  # padding and border on both sides
 KEY_GESTURE_MS = 700  # key strokes closer than this are one gesture
 APPLIES_WORDS = {
     Applies.NOW: "Takes hold at the next step.",
@@ -58,6 +59,7 @@ class SettingRow(QWidget):
         self.field: ValueField | None = None
         self.choice: Choice | None = None
         self.switch: QCheckBox | None = None
+        self.note: SettingNote | None = None
         self._post_timer = QTimer(self)
         self._post_timer.setInterval(POST_INTERVAL_MS)
         self._post_timer.setSingleShot(True)
@@ -125,7 +127,7 @@ class SettingRow(QWidget):
     @property
     def note_text(self) -> str:
         """What stands under the row at present."""
-        return self._note.text() if self._note_line.isVisibleTo(self) else ""
+        return self.note.text if self.note is not None and self.note.isVisibleTo(self) else ""
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorten the badge where the name would not fit beside it."""
@@ -136,14 +138,15 @@ class SettingRow(QWidget):
         badge = self._badge_shown
         if badge is None:
             return
-        if self._badge.text() != badge.text:
-            self._badge.setText(badge.text)
         taken = self.label.sizeHint().width() + HEAD_SPACING * 3
         for control in (self.reset_button, self.switch):
             if control is not None and control.isVisibleTo(self):
                 taken += control.sizeHint().width()
-        if badge.short and taken + self._badge.sizeHint().width() > self.width():
-            self._badge.setText(badge.short)
+        room = self.width() - taken - BADGE_FRAME_PX
+        fits = self._badge.fontMetrics().horizontalAdvance(badge.text) <= room
+        text = badge.text if fits or not badge.short else badge.short
+        if self._badge.text() != text:
+            self._badge.setText(text)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         """Offer the reset while the pointer is on the row."""
@@ -160,14 +163,13 @@ class SettingRow(QWidget):
     def _build(self) -> None:
         self._has_error = False
         self._note_wanted = ("", "muted", "")
-        outer = QVBoxLayout(self)
+        self._outer = outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(2)
         outer.addLayout(self._build_head())
         line = self._build_control()
         if line is not None:
             outer.addLayout(line)
-        outer.addWidget(self._build_note())
         name = f"{self.info.group_label}: {self.info.label}"
         for control in (self.field, self.choice, self.switch, self.slider):
             if control is not None:
@@ -225,22 +227,6 @@ class SettingRow(QWidget):
         self.field.abandoned.connect(self._abandon_text)
         line.addWidget(self.field)
         return line
-
-    def _build_note(self) -> QWidget:
-        self._note_line = QWidget(self)
-        line = QHBoxLayout(self._note_line)
-        line.setContentsMargins(0, 0, 0, 2)
-        self._note = QLabel(self._note_line)
-        self._note.setWordWrap(True)
-        self._note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.note_button = QPushButton(self._note_line)
-        set_role(self.note_button, "small")
-        self.note_button.setVisible(False)
-        self.note_button.clicked.connect(self._ask_action)
-        line.addWidget(self._note, 1)
-        line.addWidget(self.note_button)
-        self._note_line.setVisible(False)
-        return self._note_line
 
     def _tooltip(self) -> str:
         default = format_value(self.info, self.info.default, with_unit=True)
@@ -343,9 +329,11 @@ class SettingRow(QWidget):
             self.field.setText(text)
 
     def _show_note(self, text: str, role: str, action: str) -> None:
-        if self._note.text() != text:
-            self._note.setText(text)
-        set_role(self._note, role)
-        self.note_button.setText(action)
-        self.note_button.setVisible(bool(action))
-        self._note_line.setVisible(bool(text))
+        if self.note is None:
+            if not text:
+                return
+            # Made when there is first something to say: most rows never have a note.
+            self.note = SettingNote(self)
+            self.note.pressed.connect(self._ask_action)
+            self._outer.addWidget(self.note)
+        self.note.say(text, role, action)

@@ -294,8 +294,9 @@ def test_the_cap_below_the_count_offers_a_prune(desk: Desk, qtbot: QtBot) -> Non
     desk.type("max_splats", "150,000")
     row = desk.row("max_splats")
     assert "171,204" in row.note_text
-    assert row.note_button.isVisible()
-    row.note_button.click()
+    assert row.note is not None
+    assert row.note.button.isVisible()
+    row.note.button.click()
     assert isinstance(desk.posted[-1], PruneNow)
     desk.panel.handle(Refined(1, 4, 0, 0, 50_000, 121_204, by_hand=True))
     qtbot.waitUntil(lambda: row.note_text == "", timeout=2_000)
