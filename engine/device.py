@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 import cuda_rasterizer
-from engine.errors import BackendError
+from engine.errors import BackendError, SettingError
 from engine.settings import Settings
 
 LOW_PRIORITY = 10  # the nice value of a program that lets others go first
@@ -23,7 +23,8 @@ torch.set_num_threads(1)
 def choose_backend(settings: Settings) -> str:
     """The name of the backend to use; raises BackendError when the one asked for is not to be had.
 
-    Puts the thread count and the priority of the settings into force.
+    Puts the thread count and the priority of the settings into force (SettingError when the
+    system does not give so many threads).
     """
     try:
         backend = cuda_rasterizer.resolve_backend(settings.device.backend)
@@ -36,8 +37,14 @@ def choose_backend(settings: Settings) -> str:
 
 
 def set_threads(count: int) -> None:
-    """Set the threads of the CPU kernels, now and between any two steps; 0 takes every core."""
-    cuda_rasterizer.set_threads(count)
+    """Set the threads of the CPU kernels, at any time between two steps; 0 takes every core.
+
+    Raises SettingError when the system does not give so many.
+    """
+    try:
+        cuda_rasterizer.set_threads(count)
+    except cuda_rasterizer.RasterizerError as error:
+        raise SettingError(f"threads cannot be {count}: {error}.", value=count) from error
 
 
 def describe(backend: str) -> str:

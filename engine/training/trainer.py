@@ -364,18 +364,17 @@ class Trainer:
         header: Mapping[str, Any],
         *,
         backend: str,
-        settings: Settings | None = None,
     ) -> "Trainer":
         """A trainer that goes on, bit for bit on the CPU, where `export_state` was called.
 
-        `settings`, if given, take the place of the saved ones from the next step on. Raises
+        The settings are those of the header; put others there to go on with others. Raises
         CheckpointError when something is missing or the scene is another one.
         """
-        saved = Settings().updated(run_state.settings_values(header))
+        settings = Settings().updated(run_state.settings_values(header))
         model = Gaussians(run_state.model_tensors(tensors))
-        trainer = cls(scene, photos, settings or saved, backend=backend, model=model)
+        trainer = cls(scene, photos, settings, backend=backend, model=model)
         run_state.load_state(trainer, tensors, header)
-        if trainer.sh_degree < min(trainer.sh_reached, saved.spherical_harmonics.sh_degree_max):
+        if trainer.sh_degree < trainer.sh_reached:
             trainer._still_unused_coefficients()
         return trainer
 

@@ -6,7 +6,7 @@ import torch
 
 import cuda_rasterizer
 from engine import device
-from engine.errors import BackendError
+from engine.errors import BackendError, SettingError
 from engine.settings import Settings
 
 
@@ -50,6 +50,17 @@ def test_threads_and_priority_of_the_settings_are_put_into_force(
     device.choose_backend(Settings().updated({"threads": 3, "low_priority": True}))
     assert counts == [3]
     assert set(priorities.values()) == {10}
+
+
+def test_threads_that_the_system_does_not_give_are_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(count: int) -> None:
+        raise cuda_rasterizer.RasterizerError("the system gave 5 threads")
+
+    monkeypatch.setattr(cuda_rasterizer, "set_threads", refuse)
+    with pytest.raises(SettingError, match="threads cannot be 200: the system gave 5"):
+        device.set_threads(200)
 
 
 def test_low_priority_reaches_every_thread(priorities: dict[int, int]) -> None:
