@@ -57,7 +57,7 @@ class MetricsPanel(Panel):
         self._repaint_timer.setInterval(REPAINT_INTERVAL_MS)
         self._repaint_timer.setSingleShot(True)
         self._repaint_timer.timeout.connect(self._repaint)
-        self._stale = False
+        self.is_stale = False  # numbers have come that are not drawn yet
         self.loss = Plot("Loss", LOSS_CURVES, can_log=True, parent=self)
         self.psnr = Plot("PSNR", PSNR_CURVES, parent=self)
         self.splats = Plot("Splats", SPLAT_CURVES, parent=self)
@@ -124,7 +124,7 @@ class MetricsPanel(Panel):
     def showEvent(self, event: QShowEvent) -> None:
         """Catch up with what happened while the panel was hidden."""
         super().showEvent(event)
-        if self._stale:
+        if self.is_stale:
             self._repaint_timer.start(0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -157,14 +157,14 @@ class MetricsPanel(Panel):
     # --- drawing --------------------------------------------------------------------------------
 
     def _repaint_soon(self) -> None:
-        self._stale = True
+        self.is_stale = True
         if self.isVisible() and not self._repaint_timer.isActive():
             self._repaint_timer.start(REPAINT_INTERVAL_MS)
 
     def _repaint(self) -> None:
         if not self.isVisible() or self.window().isMinimized():
             return
-        self._stale = False
+        self.is_stale = False
         for plot in self.plots:
             if plot.isVisible():
                 self._draw(plot)
@@ -219,10 +219,10 @@ class MetricsPanel(Panel):
         self._log.setCheckable(True)
         self._log.toggled.connect(self.set_logarithmic)
         self.loss.log_toggled.connect(self.set_logarithmic)
-        self._to_speed = self._header_button(self.splats, "speed ▸", "Show the speed instead")
-        self._to_speed.clicked.connect(self._show_speed)
-        self._to_splats = self._header_button(self.speed, "◂ splats", "Show the splats instead")
-        self._to_splats.clicked.connect(self._show_splats)
+        self.to_speed = self._header_button(self.splats, "speed ▸", "Show the speed instead")
+        self.to_speed.clicked.connect(self._show_speed)
+        self.to_splats = self._header_button(self.speed, "◂ splats", "Show the splats instead")
+        self.to_splats.clicked.connect(self._show_splats)
         self._arrange()
 
     def _header_button(self, plot: Plot, text: str, meaning: str) -> QToolButton:
@@ -238,17 +238,17 @@ class MetricsPanel(Panel):
         self._shows_speed = True
         self._arrange()
         self._repaint()
-        self._to_splats.setFocus()
+        self.to_splats.setFocus()
 
     def _show_splats(self) -> None:
         self._shows_speed = False
         self._arrange()
         self._repaint()
-        self._to_speed.setFocus()
+        self.to_speed.setFocus()
 
     def _arrange(self) -> None:
         wide = self.width() >= WIDE_PX
         self.splats.setVisible(wide or not self._shows_speed)
         self.speed.setVisible(wide or self._shows_speed)
-        self._to_speed.setVisible(not wide)
-        self._to_splats.setVisible(not wide)
+        self.to_speed.setVisible(not wide)
+        self.to_splats.setVisible(not wide)

@@ -128,6 +128,27 @@ class Plot(QWidget):
         low, high = self._box.viewRange()[0]
         return float(low), float(high)
 
+    @property
+    def height_range(self) -> tuple[float, float]:
+        """The values in view, or their base-ten logarithms."""
+        low, high = self._box.viewRange()[1]
+        return float(low), float(high)
+
+    @property
+    def reading(self) -> str:
+        """What is shown under the pointer; "" for nothing."""
+        return self._reading.text() if self._reading.isVisibleTo(self) else ""
+
+    def legend_text(self, key: str) -> str:
+        """A curve's word in the legend."""
+        return self._legend[key].text()
+
+    def place_of(self, step: float) -> QPointF:
+        """Where a step is in this widget, at half the height of the curves."""
+        low, high = self.height_range
+        inside = self._view.mapFromScene(self._box.mapViewToScene(QPointF(step, (low + high) / 2)))
+        return QPointF(self._view.mapTo(self, inside))
+
     def data(self, key: str) -> tuple[np.ndarray, np.ndarray]:
         """The points drawn of one curve."""
         return self._data.get(key, (np.empty(0), np.empty(0)))

@@ -1,0 +1,207 @@
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.palette import LIGHT
+from app.panels.metrics_history import MarkKind
+from app.panels.metrics_panel import REPAINT_INTERVAL_MS, MetricsPanel
+from engine.messages import Evaluated, OpacitiesReset, Refined, SettingApplied, ShDegreeRaised
+from tests.app.panels.engine_events import photo, run_started, scene_opened, stepped
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> MetricsPanel:
+    panel = MetricsPanel()
+    qtbot.addWidget(panel)
+    panel.resize(800, 240)
+    panel.show()
+    qtbot.waitExposed(panel)
+    panel.handle(run_started())
+    return panel
+
+
+def drawn(panel: MetricsPanel, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: not panel.is_stale, timeout=3_000)
+
+
+def test_curves_are_drawn_from_no_more_points_than_pixels(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.handle(stepped(range(1, 20_001)))
+    drawn(panel, qtbot)
+    for key in ("total", "l1", "dssim"):
+        x, y = panel.loss.data(key)
+        assert 50 < len(x) <= panel.loss.columns
+        assert np.isfinite(y).all()
+    low, high = panel.loss.view_range
+    assert low <= 1
+    assert 20_000 <= high < 26_000
+
+
+def test_nothing_is_drawn_while_hidden_and_all_of_it_when_shown(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.hide()
+    panel.handle(stepped(range(1, 101)))
+    qtbot.wait(REPAINT_INTERVAL_MS + 100)
+    assert len(panel.loss.data("total")[0]) == 0
+    panel.show()
+    drawn(panel, qtbot)
+    assert len(panel.loss.data("total")[0]) == 100
+
+
+def test_plots_are_drawn_at_most_twice_a_second(
+    panel: MetricsPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn(panel, qtbot)
+    count = 0
+    draw = panel.loss.set_marks
+
+    def counted(marks: object) -> None:
+        nonlocal count
+        count += 1
+        draw(marks)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(panel.loss, "set_marks", counted)
+    for step in range(1, 61):
+        panel.handle(stepped([step]))
+        qtbot.wait(20)
+    # At least 1.2 s have passed; a loaded machine only makes the drawings fewer per event.
+    assert 1 <= count <= 60 / 5
+
+
+def test_marks_stand_where_things_happened(panel: MetricsPanel) -> None:
+    panel.handle(OpacitiesReset(1, 3_000, 0.01))
+    panel.handle(ShDegreeRaised(1, 1_000, 1))
+    panel.handle(Refined(1, 600, 1, 1, 1, 1_000))
+    panel.handle(SettingApplied(1, 2_300, "position_lr_start", 1.6e-4, 8e-5))
+    panel.handle(SettingApplied(1, 2_400, "ssim_weight", 0.2, 0.4))
+    panel.handle(SettingApplied(1, 2_500, "preview_share_rest", 0.02, 0.05))
+    panel.handle(SettingApplied(1, 2_600, "resolution", 0, 2, held=True))
+    marks = [(mark.step, mark.kind) for mark in panel.history.marks]
+    assert marks == [
+        (3_000, MarkKind.RESET),
+        (1_000, MarkKind.DEGREE),
+        (2_300, MarkKind.CHANGE),
+        (2_400, MarkKind.LOSS),
+    ]
+    assert "1.6e-4 → 8.0e-5" in panel.history.marks[2].text
+    assert "not comparable" in panel.history.marks[3].text
+
+
+def test_evaluations_are_dots_and_the_number_of_held_out_photos_stands_beside(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.handle(scene_opened([photo("a", held_out=True), photo("b"), photo("c", held_out=True)]))
+    panel.handle(stepped(range(1, 2_001)))
+    panel.handle(Evaluated(1, 1_000, 25.0, 0.9, ()))
+    panel.handle(Evaluated(1, 2_000, 27.0, 0.9, ()))
+    drawn(panel, qtbot)
+    x, y = panel.psnr.data("held_out")
+    assert (list(x), list(y)) == ([1_000, 2_000], [25.0, 27.0])
+    assert panel.psnr.legend_text("held_out") == "● held out (2)"
+
+
+def test_a_scene_without_held_out_photos_says_so(panel: MetricsPanel) -> None:
+    panel.handle(scene_opened([photo("a")]))
+    assert panel.psnr.legend_text("held_out") == "● none held out"
+
+
+def test_a_new_run_begins_with_empty_plots(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped(range(1, 101)))
+    panel.handle(OpacitiesReset(1, 50, 0.01))
+    drawn(panel, qtbot)
+    panel.handle(run_started())
+    drawn(panel, qtbot)
+    assert len(panel.loss.data("total")[0]) == 0
+    assert panel.history.marks == []
+
+
+def test_values_under_the_pointer_are_read_in_every_plot(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped(range(1, 101), splats=171_204, loss=0.25))
+    panel.handle(SettingApplied(1, 50, "opacity_lr", 0.025, 0.05))
+    drawn(panel, qtbot)
+    panel.loss.hovered.emit(50.0)
+    assert "step 50" in panel.loss.reading
+    assert "total 0.25" in panel.loss.reading
+    assert "0.025 → 0.05" in panel.loss.reading
+    assert "171,204" in panel.splats.reading
+    panel.loss.hovered.emit(None)
+    assert panel.loss.reading == ""
+
+
+def test_a_logarithmic_loss_is_drawn_by_its_logarithm_and_read_as_it_is(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.handle(stepped(range(1, 101), loss=0.1))
+    panel.set_logarithmic(True)
+    drawn(panel, qtbot)
+    assert panel.loss.data("total")[1][0] == pytest.approx(0.1)
+    assert panel.loss.height_range[0] < -1 < panel.loss.height_range[1]
+    panel.loss.hovered.emit(50.0)
+    assert "total 0.1" in panel.loss.reading
+
+
+def test_a_zoom_holds_for_all_plots_until_everything_is_asked_for(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.handle(stepped(range(1, 5_001)))
+    drawn(panel, qtbot)
+    panel.loss.zoomed.emit(1_000.0, 2_000.0)
+    panel.handle(stepped(range(5_001, 5_101)))
+    drawn(panel, qtbot)
+    assert panel.psnr.view_range == (1_000, 2_000)
+    panel.psnr.all_asked.emit()
+    assert panel.loss.view_range[1] >= 5_100
+
+
+def test_splats_and_speed_share_a_place_in_a_narrow_window(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    assert panel.splats.isVisible()
+    assert not panel.speed.isVisible()
+    panel.to_speed.click()
+    assert not panel.splats.isVisible()
+    assert panel.speed.isVisible()
+    panel.resize(1_400, 240)
+    qtbot.waitUntil(panel.splats.isVisible, timeout=2_000)
+    assert panel.speed.isVisible()
+    assert not panel.to_speed.isVisible()
+
+
+def test_a_plot_can_be_copied_as_values_and_as_a_picture(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped([1, 2, 3], loss=0.25))
+    drawn(panel, qtbot)
+    panel.loss.copy_values()
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert lines[0] == "curve\tstep\tvalue"
+    assert "total\t2\t0.25" in lines
+    panel.loss.copy_picture()
+    assert not QGuiApplication.clipboard().pixmap().isNull()
+
+
+def test_the_context_menu_offers_what_works(panel: MetricsPanel) -> None:
+    words = [action.text() for action in panel.loss.context_menu().actions()]
+    assert words == ["Show all steps", "Logarithmic", "", "Copy picture", "Copy values"]
+    words = [action.text() for action in panel.psnr.context_menu().actions()]
+    assert "Logarithmic" not in words
+
+
+def test_marks_and_background_follow_the_theme(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped(range(1, 1_001)))
+    panel.handle(SettingApplied(1, 500, "ssim_weight", 0.2, 0.4))
+    drawn(panel, qtbot)
+    panel.set_colors(LIGHT)
+    picture = panel.loss.grab().toImage()
+    ratio = picture.devicePixelRatio()
+    place = panel.loss.place_of(500.0)
+    column = [
+        picture.pixelColor(round(place.x() * ratio) + shift, y).name()
+        for y in range(picture.height() // 4, picture.height() // 2)
+        for shift in (-1, 0, 1)
+    ]
+    assert LIGHT.panel in column
+    assert LIGHT.changed in column
+    assert isinstance(place, QPointF)
