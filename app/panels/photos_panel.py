@@ -61,7 +61,7 @@ class PhotosPanel(Panel):
         super().set_state(state)
         if state in (State.EMPTY, State.LOADING):
             self.model.set_photos(())
-            self._footer.setText("")
+            self.footer.setText("")
             self._show_emptiness()
         elif state is State.CLOSING:
             self.loader.cancel()
@@ -71,6 +71,13 @@ class PhotosPanel(Panel):
         super().set_colors(colors)
         self._delegate.colors = colors
         self.list.viewport().update()
+
+    def set_order(self, order: Order, _checked: bool = False) -> None:
+        """Sort the list another way."""
+        self.shown.set_order(order)
+        self.order_button.setText(f"{order.value} ▾")
+        self.order_button.setAccessibleName(f"Order of the photos: {order.value}")
+        self.list.scrollToTop()
 
     # --- choosing -------------------------------------------------------------------------------
 
@@ -138,14 +145,14 @@ class PhotosPanel(Panel):
                 rest = len(names) - len(listed)
                 more = f" and {rest} more" if rest else ""
                 tooltip.append(f"{words}: {', '.join(listed)}{more}")
-        self._footer.setText("  ·  ".join(parts))
-        self._footer.setToolTip("\n".join(tooltip))
+        self.footer.setText("  ·  ".join(parts))
+        self.footer.setToolTip("\n".join(tooltip))
 
     def _show_emptiness(self) -> None:
         photos, shown = self.model.rowCount(), self.shown.rowCount()
-        self._nothing.setVisible(shown == 0)
+        self.nothing.setVisible(shown == 0)
         self.list.setVisible(shown > 0)
-        self._nothing.setText(
+        self.nothing.setText(
             f"No photo's name has “{self.filter.text()}” in it." if photos else "No scene is open."
         )
         self.filter.setEnabled(photos > 0)
@@ -154,12 +161,6 @@ class PhotosPanel(Panel):
     def _filter(self, text: str) -> None:
         self.shown.setFilterFixedString(text)
         self._show_emptiness()
-
-    def _set_order(self, order: Order, _checked: bool = False) -> None:
-        self.shown.set_order(order)
-        self.order_button.setText(f"{order.value} ▾")
-        self.order_button.setAccessibleName(f"Order of the photos: {order.value}")
-        self.list.scrollToTop()
 
     # --- building -------------------------------------------------------------------------------
 
@@ -175,7 +176,7 @@ class PhotosPanel(Panel):
             action.setCheckable(True)
             action.setChecked(order is Order.NAME)
             group.addAction(action)
-            action.triggered.connect(partial(self._set_order, order))
+            action.triggered.connect(partial(self.set_order, order))
         self.order_button.setMenu(menu)
         self.header.addWidget(self.order_button)
         self.filter = QLineEdit(self)
@@ -186,16 +187,16 @@ class PhotosPanel(Panel):
         self.filter.textChanged.connect(self._filter)
         self.body.addWidget(self.filter)
         self.body.addWidget(self._build_list(), 1)
-        self._nothing = QLabel(self)
-        self._nothing.setWordWrap(True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        set_role(self._nothing, "muted")
-        self.body.addWidget(self._nothing, 1)
-        self._footer = QLabel(self)
-        self._footer.setWordWrap(True)
-        set_role(self._footer, "muted")
-        self.body.addWidget(self._footer)
-        self._set_order(Order.NAME)
+        self.nothing = QLabel(self)
+        self.nothing.setWordWrap(True)
+        self.nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        set_role(self.nothing, "muted")
+        self.body.addWidget(self.nothing, 1)
+        self.footer = QLabel(self)
+        self.footer.setWordWrap(True)
+        set_role(self.footer, "muted")
+        self.body.addWidget(self.footer)
+        self.set_order(Order.NAME)
         self._show_emptiness()
 
     def _build_list(self) -> QListView:

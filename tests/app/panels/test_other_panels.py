@@ -1,0 +1,210 @@
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.palette import DARK
+from app.panels.action_panel import ActionPanel
+from app.panels.findings_panel import FindingsPanel
+from app.panels.log_lines import LINE_LIMIT, LogLine, LogLines, line_for, without_home
+from app.panels.log_panel import LogPanel
+from app.panels.panel import Panel
+from engine.messages import (
+    Command,
+    CommandRefused,
+    DensifyNow,
+    Evaluate,
+    Evaluated,
+    Failed,
+    FindingSummary,
+    Noticed,
+    OpacitiesReset,
+    PhotoScore,
+    PruneNow,
+    Refined,
+    ResetOpacity,
+    SettingApplied,
+    State,
+)
+from engine.states import LEGAL
+from tests.app.panels.engine_events import run_started, scene_opened, stepped
+
+
+def shown(qtbot: QtBot, panel: Panel) -> None:
+    qtbot.addWidget(panel)
+    panel.resize(280, 300)
+    panel.show()
+    qtbot.waitExposed(panel)
+
+
+@pytest.fixture
+def actions(qtbot: QtBot) -> ActionPanel:
+    panel = ActionPanel()
+    shown(qtbot, panel)
+    return panel
+
+
+@pytest.fixture
+def log_panel(qtbot: QtBot, tmp_path: Path) -> LogPanel:
+    panel = LogPanel(tmp_path)
+    shown(qtbot, panel)
+    return panel
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_buttons_can_be_pressed_exactly_where_their_commands_are_legal(
+    actions: ActionPanel, state: State
+) -> None:
+    actions.set_state(state)
+    for command, button in actions.buttons.items():
+        assert button.isEnabled() == (state in LEGAL[command])
+
+
+def test_each_button_posts_its_command_and_waits_for_the_result(actions: ActionPanel) -> None:
+    posted: list[Command] = []
+    actions.posted.connect(posted.append)
+    actions.set_state(State.TRAINING)
+    for button in actions.buttons.values():
+        button.click()
+    assert posted == [ResetOpacity(), PruneNow(), DensifyNow(), Evaluate()]
+    assert actions.results[PruneNow].full_text == "waiting…"
+
+
+def test_the_last_result_stands_beside_its_button(actions: ActionPanel) -> None:
+    actions.set_state(State.TRAINING)
+    actions.handle(Refined(1, 900, 120, 80, 1_203, 35_000))
+    actions.handle(OpacitiesReset(1, 3_000, 0.01))
+    score = PhotoScore("a", 27.84, 0.9)
+    actions.handle(Evaluated(1, 4_000, 27.84, 0.91, (score, score)))
+    assert actions.results[PruneNow].full_text == "1,203 removed at step 900"
+    assert actions.results[DensifyNow].full_text == "200 added at step 900"
+    assert actions.results[ResetOpacity].full_text == "to 0.01 at step 3,000"
+    assert actions.results[Evaluate].full_text == "27.84 dB at step 4,000"
+    assert "2 held-out photos" in actions.results[Evaluate].toolTip()
+
+
+def test_a_prune_by_hand_does_not_claim_to_have_densified(actions: ActionPanel) -> None:
+    actions.set_state(State.PAUSED)
+    actions.buttons[PruneNow].click()
+    actions.handle(Refined(1, 901, 0, 0, 0, 35_000, by_hand=True))
+    assert actions.results[PruneNow].full_text == "0 removed at step 901"
+    assert actions.results[DensifyNow].full_text == ""
+
+
+def test_a_refusal_is_told_beside_the_button(actions: ActionPanel) -> None:
+    actions.handle(CommandRefused(1, Evaluate(), "No photo is held out."))
+    assert actions.results[Evaluate].full_text == "No photo is held out."
+    assert actions.results[Evaluate].property("role") == "bad"
+    actions.handle(run_started())
+    assert actions.results[Evaluate].full_text == ""
+
+
+def test_findings_are_grouped_by_severity_with_sign_word_and_file(qtbot: QtBot) -> None:
+    panel = FindingsPanel()
+    shown(qtbot, panel)
+    panel.set_colors(DARK)
+    assert "No scene is open" in panel.view.toPlainText()
+    findings = (
+        FindingSummary("photos_undistorted", "ok", "", "14 photos were undistorted."),
+        FindingSummary("photo_missing", "error", "a<b>.jpg", "a<b>.jpg is not there."),
+        FindingSummary("few_views", "warning", "x.jpg", "There are few views."),
+    )
+    panel.handle(scene_opened(findings=findings))
+    lines = [line for line in panel.view.toPlainText().splitlines() if line]
+    assert lines == [
+        "✖  Errors (1)",
+        "a<b>.jpg is not there.",
+        "▲  Warnings (1)",
+        "x.jpg: There are few views.",
+        "✔  In order (1)",
+        "14 photos were undistorted.",
+    ]
+    panel.set_state(State.LOADING)
+    assert "No scene is open" in panel.view.toPlainText()
+
+
+def test_a_scene_without_findings_says_so(qtbot: QtBot) -> None:
+    panel = FindingsPanel()
+    shown(qtbot, panel)
+    panel.handle(scene_opened())
+    assert panel.view.toPlainText() == "Nothing to report."
+
+
+def test_a_flood_of_findings_is_cut_with_a_count(qtbot: QtBot) -> None:
+    panel = FindingsPanel()
+    shown(qtbot, panel)
+    many = [FindingSummary("photo_missing", "error", f"{n}.jpg", "is missing") for n in range(900)]
+    panel.handle(scene_opened(findings=many))
+    assert "Errors (900)" in panel.view.toPlainText()
+    assert "and 800 more" in panel.view.toPlainText()
+
+
+def test_the_log_is_bounded_but_keeps_the_latest_errors() -> None:
+    lines = LogLines()
+    lines.add(LogLine(logging.ERROR, "the one that matters"))
+    for number in range(LINE_LIMIT + 100):
+        lines.add(LogLine(logging.INFO, f"line {number}"))
+    assert len(lines) == LINE_LIMIT
+    assert [line.text for line in lines.errors] == ["the one that matters"]
+    assert lines.tail(1)[0].text == f"line {LINE_LIMIT + 99}"
+
+
+def test_events_of_every_step_are_not_logged_and_others_read_as_sentences() -> None:
+    assert line_for(stepped([1])) is None
+    line = line_for(SettingApplied(1, 2_300, "opacity_lr", 0.025, 0.05))
+    assert line is not None
+    assert line.text == "step 2,300: opacity_lr 0.025 → 0.05"
+    failed = line_for(Failed(1, "the loss is not finite", "trace"))
+    assert failed is not None
+    assert failed.level == logging.ERROR
+
+
+def test_the_level_filters_what_is_shown_and_brings_it_back(log_panel: LogPanel) -> None:
+    log_panel.handle(Noticed(1, "few views"))
+    log_panel.handle(OpacitiesReset(1, 3_000, 0.01))
+    log_panel.handle(Refined(1, 600, 1, 1, 1, 10))
+    assert "few views" in log_panel.view.toPlainText()
+    assert "opacities reset" in log_panel.view.toPlainText()
+    assert "cloned" not in log_panel.view.toPlainText()
+    log_panel.level.textActivated.emit("Warnings")
+    assert "opacities reset" not in log_panel.view.toPlainText()
+    log_panel.level.textActivated.emit("Everything")
+    assert "cloned" in log_panel.view.toPlainText()
+
+
+def test_log_records_of_any_thread_reach_the_window(log_panel: LogPanel, qtbot: QtBot) -> None:
+    logger = logging.getLogger("test.panels")
+    log_panel.attach()
+    try:
+        worker = threading.Thread(target=logger.error, args=("worker says %s", "hello"))
+        worker.start()
+        worker.join(5)
+        qtbot.waitUntil(lambda: "worker says hello" in log_panel.view.toPlainText(), timeout=2_000)
+    finally:
+        log_panel.detach()
+    logger.error("after the end")
+    QGuiApplication.processEvents()
+    assert "after the end" not in log_panel.view.toPlainText()
+
+
+def test_copied_diagnostics_tell_what_is_needed_and_name_nobody(log_panel: LogPanel) -> None:
+    home = str(Path.home())
+    log_panel.handle(run_started())
+    log_panel.handle(SettingApplied(1, 5, "opacity_lr", 0.025, 0.05))
+    log_panel.handle(Failed(1, f"cannot write {home}/runs/a", "trace"))
+    log_panel.copy_button.click()
+    report = QGuiApplication.clipboard().text()
+    assert "Python 3" in report
+    assert "Device: CPU" in report
+    assert "opacity_lr = 0.05" in report
+    assert "cannot write ~/runs/a" in report
+    assert home not in report
+    assert log_panel.copy_button.text() == "Copied"
+
+
+def test_home_is_shortened_only_where_it_is_a_home() -> None:
+    assert without_home("/home/ann/x", Path("/home/ann")) == "~/x"
+    assert without_home("/x/y", Path("/")) == "/x/y"

@@ -1,0 +1,129 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from app.preferences import (
+    RECENT_LIMIT,
+    Preferences,
+    clamped,
+    load_preferences,
+    preferences_path,
+    save_preferences,
+)
+
+SCREEN = (0, 0, 1920, 1080)
+SECOND = (1920, 0, 1280, 720)
+
+
+def test_preferences_survive_being_saved_and_loaded() -> None:
+    preferences = Preferences(
+        theme="light",
+        geometry=(10, 20, 1280, 720),
+        maximized=True,
+        splitters={"sides": [200, 800, 280]},
+        closed_groups=["loss"],
+        logarithmic_loss=True,
+    )
+    preferences.remember_scene(Path("/scenes/banana"))
+    preferences.remember_folder("open", Path("/scenes"))
+    assert save_preferences(preferences) == ""
+    assert load_preferences() == (preferences, "")
+
+
+def test_the_folder_can_be_moved_by_the_environment(tmp_path: Path) -> None:
+    assert preferences_path() == tmp_path / "config" / "preferences.json"
+
+
+def test_no_file_is_no_reason_to_warn() -> None:
+    assert load_preferences() == (Preferences(), "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"version": 99}',
+        '{"version": 1, "theme": 5}',
+        '{"version": 1, "geometry": [1, 2]}',
+        '{"version": 1, "geometry": [1, 2, 0, 5]}',
+        '{"version": 1, "recent_scenes": "x"}',
+        '{"version": 1, "splitters": {"a": ["b"]}}',
+    ],
+)
+def test_a_broken_file_warns_is_kept_aside_and_the_start_goes_on(text: str) -> None:
+    path = preferences_path()
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    preferences, warning = load_preferences()
+    assert preferences == Preferences()
+    assert str(path) in warning
+    assert "preferences.json.bad" in warning
+    assert path.with_name("preferences.json.bad").read_text(encoding="utf-8") == text
+    assert not path.exists()
+    assert save_preferences(preferences) == ""
+
+
+def test_bytes_that_are_no_text_warn_too() -> None:
+    path = preferences_path()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\xff\xfe\x00")
+    assert load_preferences()[1] != ""
+
+
+def test_a_folder_that_cannot_be_written_warns_and_does_not_raise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way", encoding="utf-8")
+    monkeypatch.setenv("SPLATSCOPE_CONFIG_DIR", str(file))
+    assert "cannot be written" in save_preferences(Preferences())
+
+
+def test_what_is_written_is_versioned_and_whole() -> None:
+    save_preferences(Preferences())
+    path = preferences_path()
+    assert json.loads(path.read_text(encoding="utf-8"))["version"] == 1
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_recent_scenes_are_few_newest_first_and_without_repeats() -> None:
+    preferences = Preferences()
+    for number in range(RECENT_LIMIT + 5):
+        preferences.remember_scene(Path(f"/scenes/{number}"))
+    preferences.remember_scene(Path(f"/scenes/{RECENT_LIMIT}"))
+    assert len(preferences.recent_scenes) == RECENT_LIMIT
+    assert preferences.recent_scenes[0] == str(Path(f"/scenes/{RECENT_LIMIT}"))
+    assert len(set(preferences.recent_scenes)) == RECENT_LIMIT
+
+
+def test_a_folder_that_is_gone_gives_way_to_home(tmp_path: Path) -> None:
+    preferences = Preferences()
+    preferences.remember_folder("open", tmp_path / "gone")
+    assert preferences.folder("open") == Path.home()
+    preferences.remember_folder("open", tmp_path)
+    assert preferences.folder("open") == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("geometry", "screens", "expected"),
+    [
+        ((100, 50, 1280, 720), [SCREEN], (100, 50, 1280, 720)),
+        ((2_000, 50, 1_200, 600), [SCREEN, SECOND], (2_000, 50, 1_200, 600)),
+        # its screen is gone: to the middle of the main one
+        ((2_000, 50, 1_200, 600), [SCREEN], (360, 240, 1_200, 600)),
+        # the title bar is above the screen
+        ((100, -500, 1_200, 600), [SCREEN], (360, 240, 1_200, 600)),
+        # larger than any screen
+        ((0, 0, 5_000, 3_000), [SCREEN], (0, 0, 1_920, 1_080)),
+        ((-9_000, 0, 5_000, 3_000), [SECOND], (1_920, 0, 1_280, 720)),
+    ],
+)
+def test_a_window_comes_back_where_it_can_be_reached(
+    geometry: tuple[int, int, int, int],
+    screens: list[tuple[int, int, int, int]],
+    expected: tuple[int, int, int, int],
+) -> None:
+    assert clamped(geometry, screens) == expected
