@@ -1,0 +1,55 @@
+# The commands of the project; `make help` lists them.
+
+PYTHON_BIN := .venv/bin/python
+KERNEL_SOURCES := CMakeLists.txt $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/*)
+CXX_FILES := $(wildcard cuda_rasterizer/cpu/*.cpp cuda_rasterizer/cpu/*.h cuda_rasterizer/include/*.h)
+SCENE ?= demo
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format bench screenshot demo-scene
+
+help:  ## list the commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+install: .venv/packages.stamp .venv/kernels.stamp  ## make .venv, install everything, build the kernels
+
+.venv/packages.stamp: pyproject.toml constraints.txt scripts/install.sh
+	@scripts/install.sh
+	@touch $@
+
+.venv/kernels.stamp: $(KERNEL_SOURCES) scripts/build_kernels.sh .venv/packages.stamp
+	@scripts/build_kernels.sh
+	@touch $@
+
+demo: install  ## train the built-in scene in the window, or without one where there is no display
+	@$(PYTHON_BIN) -m app.demo $(ARGS)
+
+test:  ## run the whole test suite, set-up included
+	@scripts/system_packages.sh
+	@$(MAKE) --no-print-directory install
+	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest $(ARGS)
+
+lint: install  ## check style, types, imports between layers, and the format of the C++ sources
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/clang-format --dry-run -Werror $(CXX_FILES)
+
+format: install  ## put Python and C++ into the project's form
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+	.venv/bin/clang-format -i $(CXX_FILES)
+
+bench: install  ## measure the numbers of the README
+	$(PYTHON_BIN) -m benchmarks.readme_numbers minute $(ARGS)
+	$(PYTHON_BIN) -m benchmarks.readme_numbers steps $(ARGS)
+
+screenshot:  ## pictures of the window, dark and light, training SCENE on a virtual screen
+	@scripts/system_packages.sh
+	@$(MAKE) --no-print-directory install
+	@$(PYTHON_BIN) -m scripts.screenshot $(SCENE) $(ARGS)
+
+demo-scene: install  ## trace the demo scene anew (half an hour on two cores)
+	$(PYTHON_BIN) -m scripts.make_demo_scene

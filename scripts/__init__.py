@@ -1,0 +1,1 @@
+"""Commands for whoever builds, tests or shows the program; nothing here is installed."""
