@@ -46,7 +46,7 @@ def main() -> None:
     write_model(model, names, poses, points, width=WIDTH, height=HEIGHT, focal=FOCAL)
     files = [path for path in arguments.folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
-    print(f"{len(names)} photos, {len(points)} points, {size:.2f} MB in {arguments.folder}")  # noqa: T201
+    print(f"{len(names)} photos, {len(points)} points, {size:.2f} MB in {arguments.folder}")
 
 
 if __name__ == "__main__":
