@@ -11,7 +11,7 @@ from engine.dataset.lenses import to_pixels
 from engine.dataset.loading import Loading
 from engine.dataset.photo_matching import MatchedPhoto
 from engine.dataset.posed_files import PosedFile, PosedFiles
-from engine.dataset.scene import Distortion, Finding, SceneFrame
+from engine.dataset.scene import Distortion, Finding, SceneFrame, Severity
 
 _FEW_VIEWS = 8
 _LARGE = 1e4  # file units; float32 then resolves about a thousandth of one
@@ -112,8 +112,8 @@ def _check_visibility(
             "; expected nearly all. Points and poses are in different frames, an axis is flipped, "
             "or the poses are inverted (COLMAP's are world to camera, with w first)."
         )
-        severity = "error" if share < _SHARE_ERROR else "warning"
-        findings.append(Finding("points_out_of_view", severity, "", message))  # type: ignore[arg-type]
+        severity: Severity = "error" if share < _SHARE_ERROR else "warning"
+        findings.append(Finding("points_out_of_view", severity, "", message))
     else:
         findings.append(Finding("points_in_view", "ok", "", message + "."))
     for name in blind:
@@ -179,5 +179,5 @@ def _check_reprojection(
         f"than {_REPROJECTION_WARNING:g}. Poses, lenses and points do not belong together (worst: "
         f"{names}): poses inverted, quaternion order wrong, or a camera model of another run."
     )
-    severity = "error" if mean > _REPROJECTION_ERROR else "warning"
-    return [Finding("reprojection_large", severity, "", text)]  # type: ignore[arg-type]
+    severity: Severity = "error" if mean > _REPROJECTION_ERROR else "warning"
+    return [Finding("reprojection_large", severity, "", text)]

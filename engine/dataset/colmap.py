@@ -92,11 +92,11 @@ def read_model(folder: Path, photo_folders: tuple[Path, ...], loading: Loading) 
         raise refuse_incomplete(folder)
     reader = colmap_binary if kind == ".bin" else colmap_text
     files = [folder / f"{name}{kind}" for name in ("cameras", "images", "points3D")]
-    loading.report("poses", files[0].name, 0, 3)
+    loading.report("Reading poses", files[0].name, 0, 3)
     cameras = reader.read_cameras(files[0])
-    loading.report("poses", files[1].name, 1, 3)
+    loading.report("Reading poses", files[1].name, 1, 3)
     images = reader.read_images(files[1], loading)
-    loading.report("poses", files[2].name, 2, 3)
+    loading.report("Reading poses", files[2].name, 2, 3)
     if files[2].is_file():
         points = reader.read_points(files[2], loading)
     else:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image, ImageOps
 
-from engine.dataset.photo_files import decoding_error
+from engine.dataset.photo_files import DECODER_ERRORS, decoding_error
 from engine.dataset.scene import Distortion, Photo
 from engine.dataset.undistort import undistort
 from engine.errors import SceneError
@@ -54,7 +54,7 @@ def load_photo(photo: Photo) -> PhotoPixels:
         if photo.rotate_by_exif:
             image = ImageOps.exif_transpose(image)
         pixels = _straight_pixels(image)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except DECODER_ERRORS as error:
         raise decoding_error(photo.path, error) from error
     finally:
         image.close()
@@ -77,7 +77,7 @@ def load_thumbnail(
         if rotate_by_exif:
             image = ImageOps.exif_transpose(image)
         pixels = _straight_pixels(image)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except DECODER_ERRORS as error:
         raise decoding_error(path, error) from error
     finally:
         image.close()
@@ -93,7 +93,7 @@ def load_thumbnail(
 def _opened(path: Path) -> Image.Image:
     try:
         return Image.open(path)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except DECODER_ERRORS as error:
         raise decoding_error(path, error) from error
 
 
@@ -152,7 +152,7 @@ def _multiplied(pixels: PhotoPixels) -> Float[np.ndarray, "h w c"]:
 def _unmultiplied(values: Float[np.ndarray, "h w c"], has_alpha: bool) -> PhotoPixels:
     if not has_alpha:
         return PhotoPixels(_as_bytes(values), None)
-    alpha = np.clip(values[..., 3:], 0.0, 255.0)
+    alpha = values[..., 3:]  # may overshoot 255 like the colours, so divide before clipping
     visible = alpha >= 0.5  # below, alpha rounds to 0 and the colour no longer matters
     rgb = np.where(visible, values[..., :3] * (255.0 / np.where(visible, alpha, 1.0)), 0.0)
     return PhotoPixels(_as_bytes(rgb), _as_bytes(alpha[..., 0]))

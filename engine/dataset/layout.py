@@ -47,7 +47,7 @@ def find_layout(path: Path, loading: Loading) -> Layout:
     if not path.exists():
         raise SceneError(f"{path} does not exist; {_EXPECTED}.", path=path)
     if path.is_file():
-        return _layout_of_file(path)
+        return _layout_of_file(path, loading)
     found = _layout_of_folder(path, loading)
     if found is None and path.parent != path and is_photo_folder(path):
         above = _layout_of_folder(path.parent, loading)
@@ -65,7 +65,7 @@ def is_photo_folder(folder: Path) -> bool:
     return any(is_photo_name(item.name) for item in folder.iterdir())
 
 
-def _layout_of_file(path: Path) -> Layout:
+def _layout_of_file(path: Path, loading: Loading) -> Layout:
     if path.suffix.lower() == ".json":
         if path.name in _BLENDER_NAMES:
             return Layout(path.parent, partial(read_blender, path.parent))
@@ -73,7 +73,7 @@ def _layout_of_file(path: Path) -> Layout:
     if path.suffix.lower() == ".ply":
         raise SceneError(f"{path} is {_what_ply(path)}, not a scene; {_EXPECTED}.", path=path)
     if path.stem in ("cameras", "images", "points3D") and path.suffix in (".bin", ".txt"):
-        return _model_layout(path.parent, ())
+        return _model_layout(path.parent, _larger_siblings(path.parent, loading))
     raise SceneError(f"{path} is a single file, not a scene; {_EXPECTED}.", path=path)
 
 
@@ -87,7 +87,7 @@ def _what_ply(path: Path) -> str:
 
 def _layout_of_folder(path: Path, loading: Loading) -> Layout | None:
     if looks_like_model(path):
-        return _model_layout(path, ())
+        return _model_layout(path, _larger_siblings(path, loading))
     if path.name in ("sparse", "sparse_txt") and (models := _models_below(path)):
         chosen, notes = choose_model(models, loading)
         return _model_layout(chosen, tuple(notes))
@@ -106,6 +106,22 @@ def _layout_of_folder(path: Path, loading: Loading) -> Layout | None:
             if looks_like_model(folder):
                 raise refuse_incomplete(folder)
     return None
+
+
+def _larger_siblings(model: Path, loading: Loading) -> tuple[Finding, ...]:
+    """A finding when the model that was named is not the largest of its scene."""
+    models = _models_below(model.parent) if model_kind(model) else []
+    if len(models) < 2 or not model.name.isdigit():
+        return ()
+    largest, _ = choose_model(models, loading)
+    if largest == model:
+        return ()
+    message = (
+        f"{model.parent.name}/{largest.name} has more photos than {model.parent.name}/"
+        f"{model.name}, which is used because it was named. Open {model.parent.name} for the "
+        "largest."
+    )
+    return (Finding("model_smaller", "warning", model.name, message),)
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from engine.dataset.photo_matching import MatchedPhoto, match_photos
 from engine.dataset.posed_files import PosedFiles
 from engine.dataset.scene import Finding, Scene
 from engine.errors import SceneError
+from engine.ply import PlyError
 from engine.settings import Settings
 
 
@@ -31,18 +32,24 @@ def load_scene(
     loading = Loading(progress, cancelled)
     path = path.expanduser().absolute()
     try:
-        layout = find_layout(path, loading)
-        posed = _finite_points(layout.read(loading))
+        return _load(path, settings, loading)
+    except PlyError as error:
+        raise SceneError(str(error), path=error.path) from error
     except OSError as error:
         message = f"{error.filename or path} cannot be read: {error.strerror or error}."
         raise SceneError(message, path=path) from error
+
+
+def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
+    layout = find_layout(path, loading)
+    posed = _finite_points(layout.read(loading))
     matched, findings = match_photos(posed, settings.scene.resolution, loading)
-    findings = [*layout.findings, *posed.findings, *findings]
+    findings = [*layout.findings, *posed.findings, *_unused_masks(layout.root), *findings]
     split, note = _split(matched, settings.scene.test_every)
     findings += note
     centers = camera_centers([item.photo.camera for item in matched])
     frame = frame_of(centers, posed.points)
-    loading.report("check", layout.root.name, 0, 1)
+    loading.report("Checking", layout.root.name, 0, 1)
     findings += check_geometry(posed, matched, split, frame, loading)
     photos = tuple(
         dataclasses.replace(
@@ -63,6 +70,17 @@ def load_scene(
         has_alpha=any(item.has_alpha for item in matched),
         random_half_size=posed.random_half_size,
     )
+
+
+def _unused_masks(root: Path) -> list[Finding]:
+    folder = next((root / name for name in ("masks", "mask") if (root / name).is_dir()), None)
+    if folder is None:
+        return []
+    message = (
+        f"{folder} is not used: photos are trained on in full. Put masks into the photos' own "
+        "transparency (PNG) to leave parts out."
+    )
+    return [Finding("masks_unused", "warning", folder.name, message)]
 
 
 def _finite_points(posed: PosedFiles) -> PosedFiles:
@@ -102,8 +120,8 @@ def _split(matched: list[MatchedPhoto], test_every: int) -> tuple[list[bool], li
         split = [test_every > 0 and place % test_every == 0 for place in range(len(matched))]
     if all(split):
         message = (
-            f"All {len(split)} photos would be held out (one in {test_every or 'split'}); none is, "
-            "so there is nothing to measure on. Raise 'hold out every' or add photos."
+            f"All {len(split)} photos would be held out; none is, so "
+            "there is nothing to measure on. Raise 'hold out every' or add photos."
         )
         return [False] * len(split), [Finding("nothing_held_out", "warning", "", message)]
     return split, []

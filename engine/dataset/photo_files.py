@@ -7,7 +7,9 @@ caller is told which one succeeded.
 
 import dataclasses
 import os
+import struct
 import unicodedata
+import zlib
 from enum import Enum
 from pathlib import Path, PurePosixPath
 
@@ -21,6 +23,18 @@ _UNREADABLE_SUFFIXES = (".exr", ".hdr", ".heic", ".heif", ".avif", ".dng", ".nef
 _SIDE_FOLDERS = ("mask", "masks", "depth", "depths", "normal", "normals")
 _SIDE_NAMES = ("_depth", "_normal", "_normals", "_mask", ".mask", "_albedo", "_alpha")
 _ORIENTATION = 0x0112
+# What Pillow raises for damaged files, as met by cutting and changing bytes.
+DECODER_ERRORS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    IndexError,
+    TypeError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+)
 TURNING_ORIENTATIONS = (5, 6, 7, 8)  # EXIF values that swap width and height
 
 
@@ -56,7 +70,7 @@ def read_header(path: Path) -> PhotoHeader:
             alpha = image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info
             orientation = image.getexif().get(_ORIENTATION, 1)
             size = image.size
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except DECODER_ERRORS as error:
         raise decoding_error(path, error) from error
     return PhotoHeader(*size, orientation if orientation in range(1, 9) else 1, alpha)
 

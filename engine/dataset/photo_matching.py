@@ -9,7 +9,7 @@ from engine.dataset.lenses import is_pinhole, resized_lens
 from engine.dataset.loading import Loading
 from engine.dataset.photo_files import Match, PhotoFolder, PhotoHeader, read_header
 from engine.dataset.posed_files import LensGuess, PosedFile, PosedFiles
-from engine.dataset.scene import Distortion, Finding, Photo
+from engine.dataset.scene import Distortion, Finding, Photo, Severity
 from engine.dataset.undistort import PinholeView, pinhole_view
 from engine.errors import SceneError
 
@@ -44,11 +44,11 @@ def match_photos(
     folder = _photo_folder(posed, loading)
     matcher = _Matcher(folder, resolution)
     for done, item in enumerate(posed.photos):
-        loading.report("photos", item.name, done, len(posed.photos))
+        loading.report("Looking at photos", item.name, done, len(posed.photos))
         matcher.add(item)
     if not matcher.photos:
         raise _nothing_matched(posed, folder, matcher)
-    findings = [*matcher.findings, *matcher.summary(), *_unmatched(posed, folder, matcher)]
+    findings = [*matcher.summary(), *_unmatched(posed, folder, matcher)]
     return sorted(matcher.photos, key=lambda item: item.photo.name), findings
 
 
@@ -66,7 +66,6 @@ class _Matcher:
         self._rotated: list[str] = []
         self._scaled: dict[float, list[str]] = {}
         self._bent: dict[str, list[str]] = {}
-        self._little: list[tuple[str, PinholeView]] = []
 
     def add(self, posed: PosedFile) -> None:
         """Take in one photo, or say why not."""
@@ -75,7 +74,7 @@ class _Matcher:
             self.missing.append(posed.name)
             message = (
                 f"{self.folder.folder / posed.name} does not exist; its pose is left out. Put the "
-                "photo back, or ignore this."
+                "photo back if it should be used."
             )
             self._note("photo_missing", "warning", posed.name, message)
             return
@@ -87,18 +86,17 @@ class _Matcher:
             )
             self._note("photo_twice", "warning", posed.name, message)
             return
+        self.used[path] = posed.name
+        code = "photo_unreadable"
         try:
             header = read_header(path)
+            code = "photo_size_mismatch"
             fit = _fit(path, posed.lens, header)
+            code = "distortion_invalid"
             view = pinhole_view(fit.lens)
         except SceneError as error:
-            code = "photo_unreadable" if "decoded" in str(error) else "photo_size_mismatch"
-            if error.path is None:
-                code = "distortion_invalid"
             self._note(code, "error", posed.name, f"{error} The photo is left out.")
-            self.used[path] = posed.name
             return
-        self.used[path] = posed.name
         name = posed.name
         if how in (Match.SUFFIX, Match.BASE_NAME) or PurePosixPath(name).is_absolute():
             name = self.folder.relative_name(path)
@@ -106,9 +104,8 @@ class _Matcher:
         self.photos.append(MatchedPhoto(posed, photo, header.has_alpha))
         self._remember(name, how, fit, view)
 
-    def _note(self, code: str, severity: str, file: str, message: str) -> None:
-        assert severity in ("ok", "warning", "error")
-        self.findings.append(Finding(code, severity, file, message))  # type: ignore[arg-type]
+    def _note(self, code: str, severity: Severity, file: str, message: str) -> None:
+        self.findings.append(Finding(code, severity, file, message))
 
     def _remember(self, name: str, how: Match, fit: _Fit, view: PinholeView) -> None:
         self._matched.setdefault(how, []).append(name)
@@ -116,48 +113,42 @@ class _Matcher:
             self._rotated.append(name)
         if fit.scale != 1.0:
             self._scaled.setdefault(round(fit.scale, 4), []).append(name)
-        if not is_pinhole(fit.lens):
-            self._bent.setdefault(fit.lens.model, []).append(name)
-            if view.kept_share < _LEAST_KEPT:
-                self._little.append((name, view))
+        if is_pinhole(fit.lens):
+            return
+        self._bent.setdefault(fit.lens.model, []).append(name)
+        if view.kept_share < _LEAST_KEPT:
+            message = (
+                f"Undistorting {name} keeps only {view.kept_share:.0%} of its area (as "
+                f"{view.width}x{view.height}). Either the lens is a very wide fish-eye or its "
+                "distortion was estimated badly; then calibrate again, with a simpler model."
+            )
+            self._note("little_area_kept", "warning", name, message)
 
     def summary(self) -> list[Finding]:
-        """One finding for each thing that happened to several photos."""
-        findings: list[Finding] = []
+        """Every finding, with one for each thing that happened to several photos."""
         for how in (Match.FOLDED, Match.STEM, Match.BASE_NAME):
             if names := self._matched.get(how):
                 message = f"{_count(names)} found {how.value}, such as {names[0]}."
-                findings.append(
-                    Finding(f"matched_{how.name.lower()}", "warning", names[0], message)
-                )
-        if self._rotated:
+                self._note(f"matched_{how.name.lower()}", "warning", names[0], message)
+        if names := self._rotated:
             message = (
-                f"{_count(self._rotated)} turned by the EXIF orientation, because that is what "
-                "fits the camera's width and height."
+                f"{_count(names)} turned by the EXIF orientation, because that is what fits the "
+                "camera's width and height."
             )
-            findings.append(Finding("photos_rotated", "ok", self._rotated[0], message))
+            self._note("photos_rotated", "ok", names[0], message)
         for scale, names in self._scaled.items():
-            whole = abs(1 / scale - round(1 / scale)) < 0.02
             message = (
-                f"{_count(names)} {scale:g} times the size that the camera says; focal length and "
-                "principal point are scaled along."
+                f"{_count(names)} found at {scale:g} times the size that the camera says; focal "
+                "length and principal point are scaled along."
             )
-            severity = "ok" if whole else "warning"
-            self_check = "" if whole else " Check that photos and poses belong together."
-            findings.append(
-                Finding("photos_scaled", severity, names[0], message + self_check)  # type: ignore[arg-type]
-            )
+            is_usual = abs(1 / scale - round(1 / scale)) < 0.02  # a half, a quarter, ...
+            if not is_usual:
+                message += " Check that photos and poses belong together."
+            self._note("photos_scaled", "ok" if is_usual else "warning", names[0], message)
         for model, names in self._bent.items():
             message = f"{_count(names)} undistorted in memory (camera model {model})."
-            findings.append(Finding("photos_undistorted", "ok", names[0], message))
-        for name, view in self._little:
-            message = (
-                f"Undistorting {name} keeps only {view.kept_share:.0%} of its area "
-                f"({view.width}x{view.height} is left). Its distortion was probably estimated "
-                "badly; calibrate again, with a simpler model."
-            )
-            findings.append(Finding("little_area_kept", "warning", name, message))
-        return findings
+            self._note("photos_undistorted", "ok", names[0], message)
+        return self.findings
 
 
 def _count(names: list[str]) -> str:
@@ -243,6 +234,7 @@ def _nothing_matched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) 
 
 def _unmatched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) -> list[Finding]:
     """Photos on the disk that no pose names: left out by whoever made the poses."""
+    source = f"{posed.source.parent.name}/{posed.source.name}"
     used = {folder.relative_name(path) for path in matcher.used}
     names = [name for name in folder.names if name not in used]
     if posed.source.is_relative_to(
@@ -255,7 +247,7 @@ def _unmatched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) -> lis
             "photo_without_pose",
             "warning",
             name,
-            f"{name} has no pose in {posed.source.name}; it is not used. Whoever made the poses "
+            f"{name} has no pose in {source}; it is not used. The program that made the poses "
             "could not place it.",
         )
         for name in names

@@ -103,8 +103,10 @@ class PhotoStore:
                 place = waiting[future]
                 results[place] = future.result()
                 loading.report("Decoding photos", photos[place].name, done, len(photos))
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # the photos in hand are finished alone
+            raise
+        pool.shutdown(wait=True)
         return results
 
 

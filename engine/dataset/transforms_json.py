@@ -30,7 +30,7 @@ Values = Mapping[str, object]
 
 def read_transforms(path: Path, loading: Loading) -> PosedFiles:
     """One transforms.json, photos looked for beside it; raises SceneError naming file and key."""
-    loading.report("poses", path.name, 0, 1)
+    loading.report("Reading poses", path.name, 0, 1)
     root = _parse(path)
     findings: list[Finding] = []
     photos = _frames(path, root, None, findings, loading)
@@ -59,7 +59,7 @@ def read_blender(folder: Path, loading: Loading) -> PosedFiles:
             path=folder,
         )
     for done, (split, path) in enumerate(present.items()):
-        loading.report("poses", path.name, done, len(present))
+        loading.report("Reading poses", path.name, done, len(present))
         held_out = BLENDER_SPLITS[split] if len(present) > 1 else None
         photos += _frames(path, _parse(path), held_out, findings, loading)
     train = paths["train"]
