@@ -259,3 +259,20 @@ def test_no_colour_at_all_is_refused():
     scene = scenes.random_scene(10, 3).replace(features=None)
     with pytest.raises(RasterizerError, match="neither features nor sh"):
         project(scene)
+
+
+def test_sh_are_seen_along_the_line_from_the_camera_to_the_mean():
+    scene = scenes.random_scene(11, 12, sh_degree=1)
+    scene.sh[:, 0] = 0.0
+    scene.sh[:, 1:] *= 0.5  # keeps every colour above the clamp at zero
+    eye = torch.linalg.inv(scene.world_to_camera)[:3, 3]
+    direction = scene.means - eye
+    x, y, z = (direction / direction.norm(dim=1, keepdim=True)).unbind(1)
+    c1 = math.sqrt(3 / (4 * math.pi))
+    factors = torch.stack([-c1 * y, c1 * z, -c1 * x], dim=1)
+    expected = 0.5 + (factors[:, :, None] * scene.sh[:, 1:]).sum(dim=1)
+    projected = project(scene)
+    seen = projected.radii[:, 0] > 0
+    assert seen.sum() >= 8
+    assert (expected > 0).all()
+    close(projected.colors[seen], expected[seen])
