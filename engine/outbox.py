@@ -89,7 +89,9 @@ def merge(blocks: list[Stepped]) -> Stepped:
         return last
 
     def joined(name: str) -> np.ndarray:
-        return np.concatenate([getattr(block, name) for block in blocks])
+        array = np.concatenate([getattr(block, name) for block in blocks])
+        array.flags.writeable = False
+        return array
 
     return Stepped(
         run_id=last.run_id,
