@@ -8,12 +8,28 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QGuiApplication, QPainter, QPen
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QFocusEvent,
+    QFont,
+    QGuiApplication,
+    QKeyEvent,
+)
+from PySide6.QtWidgets import (
+    QGraphicsGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.palette import DARK, Palette
 from app.panels.axis_ticks import grown_end, linear_ticks, log_ticks, padded_range
+from app.panels.mark_lines import MarkLines
 from app.panels.metrics_history import Mark, MarkKind, nearest
 from app.theme import set_role
 
@@ -21,12 +37,7 @@ AXIS_WIDTH_PX = 40
 AXIS_HEIGHT_PX = 20
 TICK_POINT_SIZE = 7.5
 MARK_REACH_PX = 5
-MARK_LOOKS = {
-    MarkKind.RESET: ("muted", Qt.PenStyle.DashLine),
-    MarkKind.DEGREE: ("disabled", Qt.PenStyle.DotLine),
-    MarkKind.CHANGE: ("changed", Qt.PenStyle.DashLine),
-    MarkKind.LOSS: ("changed", Qt.PenStyle.SolidLine),
-}
+TICK_MARGIN_PX = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,45 +49,6 @@ class Curve:
     color: str
     dots: bool = False
     digits: int = 4  # significant, under the pointer
-
-
-class MarkLines(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph is untyped
-    """Dashed vertical lines over the whole height, all in one item however many there are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._marks: Sequence[Mark] = ()
-        self._colors = DARK
-        self.setZValue(-10)
-
-    def take(self, marks: Sequence[Mark], colors: Palette) -> None:
-        """Draw these marks in these colours."""
-        if list(marks) != list(self._marks) or colors != self._colors:
-            self._marks = tuple(marks)
-            self._colors = colors
-            self.update()
-
-    def boundingRect(self) -> QRectF:
-        """All that is in view."""
-        return QRectF(self.viewRect())
-
-    def follow_view(self, *_: object) -> None:
-        """The range or the size of the view has changed."""
-        self.prepareGeometryChange()
-        self.update()
-
-    def paint(self, painter: QPainter, *_: object) -> None:
-        """Draw the lines that are in view."""
-        view = self.viewRect()
-        for mark in self._marks:
-            if not view.left() <= mark.step <= view.right():
-                continue
-            color, style = MARK_LOOKS[mark.kind]
-            pen = QPen(QColor(getattr(self._colors, color)))
-            pen.setCosmetic(True)
-            pen.setStyle(style)
-            painter.setPen(pen)
-            painter.drawLine(QPointF(mark.step, view.top()), QPointF(mark.step, view.bottom()))
 
 
 class Plot(QWidget):
@@ -98,6 +70,10 @@ class Plot(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_role(self, "panel")
         self.setAccessibleName(f"Plot of {title}")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleDescription(
+            "Left and right read values, plus and minus zoom, 0 shows all steps"
+        )
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
         self.title = title
         self.logarithmic = False
@@ -107,6 +83,7 @@ class Plot(QWidget):
         self._words = {curve.key: curve.word for curve in curves}
         self._data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._marks: Sequence[Mark] = ()
+        self._cursor_step: float | None = None
         outer = QVBoxLayout(self)
         outer.setContentsMargins(12, 10, 8, 6)
         outer.setSpacing(6)
@@ -221,6 +198,7 @@ class Plot(QWidget):
 
     def show_cursor(self, step: float | None) -> None:
         """Show the values at a step, or no values."""
+        self._cursor_step = step
         self._cursor.setVisible(step is not None)
         if step is None:
             self._reading.hide()
@@ -252,35 +230,38 @@ class Plot(QWidget):
             self.header.addWidget(word)
         return self.header
 
-    def _build_view(self) -> pg.PlotWidget:
-        self._view = pg.PlotWidget(self)
+    def _build_view(self) -> pg.GraphicsView:
+        # Put together by hand: a PlotWidget brings seven menus without a parent along.
+        self._view = pg.GraphicsView(self)
         self._view.setFrameStyle(0)
         self._view.setMinimumHeight(60)
-        self._view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        for part in (self._view, self._view.viewport()):
+            part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
         self._view.viewport().installEventFilter(self)
-        item = self._view.getPlotItem()
-        item.hideButtons()
-        item.setMenuEnabled(False)
-        item.setContentsMargins(0, 0, 4, 0)
-        self._box = item.getViewBox()
+        self._box = pg.ViewBox(enableMenu=False)
         self._box.setMouseEnabled(x=True, y=False)
-        self._box.setMenuEnabled(False)
         self._box.disableAutoRange()
-        self._axes = [item.getAxis("left"), item.getAxis("bottom")]
+        self._axes = [pg.AxisItem("left"), pg.AxisItem("bottom")]
         font = QFont(self.font())
         font.setPointSizeF(TICK_POINT_SIZE)
         for axis in self._axes:
+            axis.linkToView(self._box)
             axis.setStyle(tickFont=font, tickLength=0, tickTextOffset=4)
             axis.enableAutoSIPrefix(False)
         self._axes[0].setWidth(AXIS_WIDTH_PX)
         self._axes[1].setHeight(AXIS_HEIGHT_PX)
-        self._lines = MarkLines()
-        self._box.addItem(self._lines, ignoreBounds=True)
-        self._items = {curve.key: self._build_curve(curve) for curve in self._curves}
-        self._cursor = pg.InfiniteLine(angle=90, movable=False)
-        self._cursor.setVisible(False)
-        self._box.addItem(self._cursor, ignoreBounds=True)
+        area = pg.GraphicsWidget()
+        grid = QGraphicsGridLayout(area)
+        grid.setContentsMargins(0, 0, 4, 0)
+        grid.setSpacing(0)
+        grid.addItem(self._axes[0], 0, 0)
+        grid.addItem(self._box, 0, 1)
+        grid.addItem(self._axes[1], 1, 1)
+        grid.setColumnStretchFactor(1, 1)
+        grid.setRowStretchFactor(0, 1)
+        self._view.setCentralItem(area)
+        self._build_items()
         self._box.sigRangeChanged.connect(self._lines.follow_view)
         self._box.sigResized.connect(self._lines.follow_view)
         self._box.sigRangeChanged.connect(self._write_ticks)
@@ -288,6 +269,14 @@ class Plot(QWidget):
         self._box.sigRangeChangedManually.connect(self._tell_zoom)
         self._view.scene().sigMouseMoved.connect(self._follow_pointer)
         return self._view
+
+    def _build_items(self) -> None:
+        self._lines = MarkLines()
+        self._box.addItem(self._lines, ignoreBounds=True)
+        self._items = {curve.key: self._build_curve(curve) for curve in self._curves}
+        self._cursor = pg.InfiniteLine(angle=90, movable=False)
+        self._cursor.setVisible(False)
+        self._box.addItem(self._cursor, ignoreBounds=True)
 
     def _build_curve(self, curve: Curve) -> pg.PlotDataItem:
         dots = {"symbol": "o", "symbolSize": 5, "symbolPen": None} if curve.dots else {}
@@ -319,6 +308,32 @@ class Plot(QWidget):
         elif event.type() == QEvent.Type.Resize:
             self._empty.setGeometry(self._view.viewport().rect())
         return False
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Read values with left and right, zoom with plus and minus, show all with 0."""
+        low, high = self.view_range
+        at = self._cursor_step if self._cursor_step is not None else (low + high) / 2
+        step = (high - low) / 50
+        match event.key():
+            case Qt.Key.Key_Left:
+                self.hovered.emit(max(at - step, low))
+            case Qt.Key.Key_Right:
+                self.hovered.emit(min(at + step, high))
+            case Qt.Key.Key_Plus | Qt.Key.Key_Equal:
+                self.zoomed.emit(at - (at - low) / 2, at + (high - at) / 2)
+            case Qt.Key.Key_Minus:
+                self.zoomed.emit(at - (at - low) * 2, at + (high - at) * 2)
+            case Qt.Key.Key_0 | Qt.Key.Key_Home:
+                self.all_asked.emit()
+            case Qt.Key.Key_Escape if self._cursor_step is not None:
+                self.hovered.emit(None)
+            case _:
+                super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Read no more values."""
+        super().focusOutEvent(event)
+        self.hovered.emit(None)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Offer what can be done with the plot."""
@@ -371,7 +386,9 @@ class Plot(QWidget):
         across = max(int(self._box.width()) // 48, 2)
         upward = max(int(self._box.height()) // 26, 2)
         ticks = log_ticks if self.logarithmic else linear_ticks
-        self._axes[0].setTicks([ticks(bottom, top, upward)])
+        height = max(self._box.height(), 1.0)
+        highest = top - (top - bottom) * TICK_MARGIN_PX / height  # above, half a number is cut off
+        self._axes[0].setTicks([[t for t in ticks(bottom, top, upward) if t[0] <= highest]])
         self._axes[1].setTicks([linear_ticks(left, right, across)])
 
     def _write_legend(self) -> None:

@@ -379,7 +379,7 @@ class SettingsPanel(Panel):
         return line
 
     def _build_list(self) -> QScrollArea:
-        area = QScrollArea(self)
+        self.area = area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.palette import LIGHT
@@ -205,3 +206,17 @@ def test_marks_and_background_follow_the_theme(panel: MetricsPanel, qtbot: QtBot
     assert LIGHT.panel in column
     assert LIGHT.changed in column
     assert isinstance(place, QPointF)
+
+
+def test_a_plot_is_read_and_zoomed_with_keys(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped(range(1, 1_001)))
+    drawn(panel, qtbot)
+    QTest.keyClick(panel.loss, Qt.Key.Key_Right)
+    assert "step" in panel.loss.reading
+    QTest.keyClick(panel.loss, Qt.Key.Key_Plus)
+    low, high = panel.psnr.view_range
+    assert high - low < 700
+    QTest.keyClick(panel.loss, Qt.Key.Key_0)
+    assert panel.psnr.view_range[1] >= 1_000
+    QTest.keyClick(panel.loss, Qt.Key.Key_Escape)
+    assert panel.loss.reading == ""

@@ -1,0 +1,203 @@
+"""Real clicks and keys on the side panels, delivered to the window as the desktop would."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QWidget
+
+from app.panels.setting_controls import Slider
+from engine.messages import (
+    Command,
+    Evaluate,
+    PruneNow,
+    ResetOpacity,
+    SetSetting,
+    SettingApplied,
+    State,
+)
+from engine.settings import all_settings
+from tests.gui.window_room import LIMIT_MS, Room
+
+pytestmark = pytest.mark.gl
+
+
+def place_of(widget: QWidget, inside: QPoint | None = None) -> QPoint:
+    return widget.mapTo(widget.window(), inside or widget.rect().center())
+
+
+def click(widget: QWidget, inside: QPoint | None = None) -> None:
+    """Click through the window, so that whatever lies on top at that place gets it."""
+    handle = widget.window().windowHandle()
+    point = place_of(widget, inside)
+    QTest.mouseClick(handle, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, point)
+
+
+def settings_posted(room: Room, name: str) -> list[SetSetting]:
+    return [c for c in room.engine.commands if isinstance(c, SetSetting) and c.name == name]
+
+
+def bring_into_sight(room: Room, name: str) -> None:
+    panel = room.window.settings_panel
+    panel.set_closed_groups([])
+    QApplication.processEvents()
+    panel.area.ensureWidgetVisible(panel.row(name))
+    QApplication.processEvents()
+
+
+def posted(room: Room, kind: type[Command]) -> Callable[[], bool]:
+    return lambda: any(isinstance(command, kind) for command in room.engine.commands)
+
+
+def test_a_click_on_the_groove_puts_the_knob_there_and_posts_it(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    bring_into_sight(room, "opacity_lr")
+    row = room.window.settings_panel.row("opacity_lr")
+    slider = row.slider
+    assert isinstance(slider, Slider)
+    target = QPoint(slider.width() // 4, slider.height() // 2)
+    click(slider, target)
+    room.qtbot.waitUntil(lambda: bool(settings_posted(room, "opacity_lr")), timeout=LIMIT_MS)
+    # The knob is 12 px wide, so a click may be off by that much of the slider's width.
+    assert slider.value() / slider.maximum() == pytest.approx(0.25, abs=12 / slider.width())
+    last = settings_posted(room, "opacity_lr")[-1]
+    assert last.value == room.window.settings_panel.settings()["opacity_lr"]
+    assert not slider.isSliderDown()
+
+
+def test_a_drag_with_the_mouse_is_one_gesture_with_few_posts(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    bring_into_sight(room, "opacity_lr")
+    slider = room.window.settings_panel.row("opacity_lr").slider
+    assert isinstance(slider, Slider)
+    handle = room.window.windowHandle()
+    middle = slider.height() // 2
+    QTest.mousePress(
+        handle,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+        place_of(slider, QPoint(20, middle)),
+    )
+    for x in range(21, 100):
+        QTest.mouseMove(handle, place_of(slider, QPoint(x, middle)))
+        QApplication.processEvents()
+    QTest.mouseRelease(
+        handle,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+        place_of(slider, QPoint(99, middle)),
+    )
+    commands = settings_posted(room, "opacity_lr")
+    assert len({command.gesture for command in commands}) == 1
+    assert 2 <= len(commands) < 60  # 80 moves; a slow machine fits more tenths of a second
+    assert commands[-1].value == room.window.settings_panel.settings()["opacity_lr"]
+
+
+def test_a_value_is_typed_with_the_keyboard_and_undone_with_ctrl_z(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    bring_into_sight(room, "opacity_lr")
+    field = room.window.settings_panel.row("opacity_lr").field
+    assert isinstance(field, QLineEdit)
+    click(field)
+    assert field.hasFocus()
+    field.selectAll()
+    handle = room.window.windowHandle()
+    for key in "1e-4":
+        QTest.keyClick(handle, key)
+    QTest.keyClick(handle, Qt.Key.Key_Return)
+    room.qtbot.waitUntil(
+        lambda: [c.value for c in settings_posted(room, "opacity_lr")] == [1e-4], timeout=LIMIT_MS
+    )
+    room.engine.emit(SettingApplied(room.session.run_id, 12, "opacity_lr", 0.025, 1e-4))
+    row = room.window.settings_panel.row("opacity_lr")
+    room.qtbot.waitUntil(lambda: row.badge_text == "applied at step 12", timeout=LIMIT_MS)
+    QTest.keyClick(handle, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    room.qtbot.waitUntil(
+        lambda: settings_posted(room, "opacity_lr")[-1].value == 0.025, timeout=LIMIT_MS
+    )
+    first, second = settings_posted(room, "opacity_lr")
+    assert first.gesture != second.gesture
+
+
+def test_the_dot_of_a_changed_row_takes_the_change_back(painted_room: Room) -> None:
+    room = painted_room
+    bring_into_sight(room, "opacity_lr")
+    panel = room.window.settings_panel
+    panel.row("opacity_lr").edited.emit("opacity_lr", 0.5, 1)
+    QApplication.processEvents()
+    dot = panel.row("opacity_lr").reset_button
+    assert dot.isVisible()
+    click(dot)
+    assert panel.settings()["opacity_lr"] == 0.025
+    assert not dot.isVisible()
+
+
+def test_the_buttons_of_deeds_post_them(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    buttons = room.window.action_panel.buttons
+    for kind in (ResetOpacity, PruneNow, Evaluate):
+        assert buttons[kind].isEnabled()
+        click(buttons[kind])
+        room.qtbot.waitUntil(posted(room, kind), timeout=LIMIT_MS)
+
+
+def test_a_click_on_a_photo_chooses_it_exactly_once(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    panel = room.window.photos_panel
+    chosen: list[int] = []
+    panel.photo_chosen.connect(chosen.append)
+    area = panel.list.visualRect(panel.shown.index(2, 0))
+    click(panel.list.viewport(), area.center())
+    assert chosen == [2]
+    click(panel.list.viewport(), area.center())
+    assert chosen == [2, 2]
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1600, 1000)])
+def test_no_label_of_the_settings_is_cut_in_the_window(
+    painted_room: Room, size: tuple[int, int]
+) -> None:
+    room = painted_room
+    room.open()
+    room.window.resize(*size)
+    panel = room.window.settings_panel
+    panel.set_closed_groups([])
+    room.qtbot.waitUntil(lambda: room.window.size().toTuple() == size, timeout=LIMIT_MS)
+    QApplication.processEvents()
+    for info in all_settings():
+        row = panel.row(info.name)
+        assert row.label.text() == info.label
+        for label in row.findChildren(QLabel):
+            if label.isVisible() and not label.wordWrap():
+                assert label.width() >= label.sizeHint().width() - 1, label.text()
+
+
+def test_every_control_of_the_panels_has_a_name_and_a_tooltip(painted_room: Room) -> None:
+    room = painted_room
+    room.open(state=State.TRAINING)
+    window = room.window
+    window.settings_panel.set_closed_groups([])
+    panels = (
+        window.settings_panel,
+        window.photos_panel,
+        window.metrics_panel,
+        window.action_panel,
+        window.log_panel,
+        window.findings_panel,
+    )
+    nameless = []
+    for panel in panels:
+        for child in panel.findChildren(QWidget):
+            takes_keys = child.focusPolicy() & Qt.FocusPolicy.TabFocus
+            inside_another = child.objectName().startswith("qt_") or child.window() is not window
+            if takes_keys and not inside_another and not child.accessibleName():
+                text = getattr(child, "text", None)
+                if not (callable(text) and text()):
+                    nameless.append(f"{type(panel).__name__}: {type(child).__name__}")
+    assert nameless == [], nameless
