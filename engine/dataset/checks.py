@@ -17,7 +17,8 @@ _FEW_VIEWS = 8
 _LARGE = 1e4  # file units; float32 then resolves about a thousandth of one
 _MOST_POINTS = 20_000  # as many as are looked at, evenly drawn
 _REPROJECTION_WARNING = 2.0  # pixels of the file, mean
-_REPROJECTION_ERROR = 10.0
+_REPROJECTION_ERROR = 10.0  # or, where that is less, this share of the picture's width:
+_REPROJECTION_ERROR_SHARE = 0.02
 _SHARE_WARNING = 0.9
 _SHARE_ERROR = 0.5
 
@@ -179,5 +180,9 @@ def _check_reprojection(
         f"than {_REPROJECTION_WARNING:g}. Poses, lenses and points do not belong together (worst: "
         f"{names}): poses inverted, quaternion order wrong, or a camera model of another run."
     )
-    severity: Severity = "error" if mean > _REPROJECTION_ERROR else "warning"
+    width = max(
+        item.posed.lens.width for item in matched if isinstance(item.posed.lens, Distortion)
+    )
+    limit = min(_REPROJECTION_ERROR, _REPROJECTION_ERROR_SHARE * width)
+    severity: Severity = "error" if mean > limit else "warning"
     return [Finding("reprojection_large", severity, "", text)]

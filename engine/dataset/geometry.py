@@ -47,7 +47,7 @@ def camera_extent(scene: Scene) -> float:
 
 
 def frame_of(centers: Float[np.ndarray, "n 3"], points: Float[np.ndarray, "m 3"]) -> SceneFrame:
-    """The engine's frame: the cameras' mean in the middle, scaled where float32 would suffer."""
+    """The engine's frame: centred on the training cameras, scaled where float32 would suffer."""
     middle = centers.mean(axis=0)
     extent, _ = extent_of(centers, points)
     scale = 1.0 if _SMALLEST <= extent <= _LARGEST else 1.0 / extent

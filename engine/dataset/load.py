@@ -47,8 +47,8 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
     findings = [*layout.findings, *posed.findings, *_unused_masks(layout.root), *findings]
     split, note = _split(matched, settings.scene.test_every)
     findings += note
-    centers = camera_centers([item.photo.camera for item in matched])
-    frame = frame_of(centers, posed.points)
+    training = [item.photo.camera for item, out in zip(matched, split, strict=True) if not out]
+    frame = frame_of(camera_centers(training), posed.points)
     loading.report("Checking", layout.root.name, 0, 1)
     findings += check_geometry(posed, matched, split, frame, loading)
     photos = tuple(
