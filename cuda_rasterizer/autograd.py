@@ -190,9 +190,9 @@ class Blend(torch.autograd.Function):
             lists = saved.lists
             ctx.save_for_backward(
                 *(means_2d, conics, depths, opacities, colors, background),
-                *(lists.splat_offsets, lists.tile_offsets, lists.tile_order),
-                *(lists.instance_splats, lists.instance_ranks),
-                *(saved.records, saved.transmittance, saved.stops),
+                *(lists.records, lists.splat_offsets, lists.tile_offsets, lists.tile_order),
+                *(lists.instance_splats, lists.instance_slots),
+                *(saved.transmittance, saved.stops),
             )
         return color, alpha, depth
 
@@ -212,7 +212,7 @@ class Blend(torch.autograd.Function):
                 colors=_empty_like_if(needs[4] and grad_color is not None, colors),
                 background=_empty_like_if(needs[5] and grad_color is not None, background),
             )
-            saved = BlendSaved(TileLists(*rest[:5]), *rest[5:])
+            saved = BlendSaved(TileLists(*rest[:6]), *rest[6:])
             cpu_backend.blend_backward(
                 saved,
                 colors,

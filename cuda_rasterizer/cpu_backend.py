@@ -61,11 +61,12 @@ class View:
 class TileLists:
     """Instances (a splat in a tile) tile by tile, near to far."""
 
+    records: Tensor
     splat_offsets: Tensor
     tile_offsets: Tensor
     tile_order: Tensor
     instance_splats: Tensor
-    instance_ranks: Tensor | None
+    instance_slots: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,6 @@ class BlendSaved:
     """What the backward of compositing needs of its forward, beside the inputs."""
 
     lists: TileLists
-    records: Tensor
     transmittance: Tensor
     stops: Tensor
 
@@ -210,6 +210,7 @@ def build_tile_lists(
     def allocate(*shape: int, dtype: torch.dtype) -> Tensor:
         return torch.empty(shape, dtype=dtype, device=means_2d.device)
 
+    records = means_2d.new_empty(count, sizes["record_size"])
     sort_keys = allocate(2, count, dtype=torch.int64)
     order = allocate(2, count, dtype=torch.int32)
     tile_counts = allocate(sizes["bin_blocks"], tiles, dtype=torch.int32)
@@ -221,11 +222,14 @@ def build_tile_lists(
         conics=pointer(projected.conics),
         depths=pointer(projected.depths),
         opacities=pointer(projected.opacities),
+        colors=pointer(projected.colors),
         radii=pointer(projected.radii),
         count=count,
+        channels=projected.colors.shape[1],
         width=width,
         height=height,
         cutoffs=_cutoff_params(cutoffs),
+        records=pointer(records),
         sort_keys=pointer(sort_keys),
         order=pointer(order),
         tile_counts=pointer(tile_counts),
@@ -237,19 +241,20 @@ def build_tile_lists(
     instances = totals[1]
     tile_order = allocate(tiles, dtype=torch.int32)
     instance_splats = allocate(instances, dtype=torch.int32)
-    instance_ranks = allocate(instances, dtype=torch.int32) if for_backward else None
+    instance_slots = allocate(instances, dtype=torch.int64) if for_backward else None
     params.tile_order = pointer(tile_order)
     params.instance_splats = pointer(instance_splats)
-    params.instance_ranks = pointer(instance_ranks)
+    params.instance_slots = pointer(instance_slots)
     native.call("bin_fill", means_2d.dtype, params)
-    return TileLists(splat_offsets, tile_offsets, tile_order, instance_splats, instance_ranks)
+    return TileLists(
+        records, splat_offsets, tile_offsets, tile_order, instance_splats, instance_slots
+    )
 
 
 def _tile_params(
     colors: Tensor,
     background: Tensor | None,
     lists: TileLists,
-    records: Tensor,
     workspace: Tensor,
     size: tuple[int, int],
     cutoffs: Cutoffs,
@@ -257,13 +262,13 @@ def _tile_params(
     return TileParams(
         colors=pointer(colors),
         background=pointer(background),
+        records=pointer(lists.records),
         tile_offsets=pointer(lists.tile_offsets),
         tile_order=pointer(lists.tile_order),
         instance_splats=pointer(lists.instance_splats),
-        records=pointer(records),
         workspace=pointer(workspace),
         workspace_stride=workspace.stride(0),
-        count=records.shape[0],
+        count=lists.records.shape[0],
         workers=workspace.shape[0],
         channels=colors.shape[1],
         width=size[0],
@@ -290,7 +295,6 @@ def blend(
     """Composites: colour (h, w, c), alpha (h, w), depth (h, w), and what backward needs."""
     means_2d, colors = projected.means_2d, projected.colors
     lists = build_tile_lists(projected, width, height, cutoffs, for_backward=for_backward)
-    records = means_2d.new_empty(means_2d.shape[0], native.constants()["record_size"])
     workspace = _tile_workspace(means_2d, colors.shape[1])
     color = means_2d.new_empty(height, width, colors.shape[1])
     alpha, depth = means_2d.new_empty(2, height, width).unbind(0)
@@ -299,12 +303,7 @@ def blend(
         means_2d.new_empty(height, width, dtype=torch.int32) if transmittance is not None else None
     )
     params = BlendParams(
-        tiles=_tile_params(colors, background, lists, records, workspace, (width, height), cutoffs),
-        means_2d=pointer(means_2d),
-        conics=pointer(projected.conics),
-        depths=pointer(projected.depths),
-        opacities=pointer(projected.opacities),
-        radii=pointer(projected.radii),
+        tiles=_tile_params(colors, background, lists, workspace, (width, height), cutoffs),
         color=pointer(color),
         alpha=pointer(alpha),
         depth=pointer(depth),
@@ -314,7 +313,7 @@ def blend(
     native.call("blend", means_2d.dtype, params)
     if transmittance is None or stops is None:
         return color, alpha, depth, None
-    return color, alpha, depth, BlendSaved(lists, records, transmittance, stops)
+    return color, alpha, depth, BlendSaved(lists, transmittance, stops)
 
 
 def blend_backward(
@@ -331,24 +330,26 @@ def blend_backward(
     sizes = native.constants()
     channels = colors.shape[1]
     lists = saved.lists
-    incoming = [None if g is None else g.contiguous() for g in gradients]
+    grad_color, grad_alpha, grad_depth = (None if g is None else g.contiguous() for g in gradients)
     workspace = _tile_workspace(colors, channels)
     instances = lists.instance_splats.shape[0]
-    slots = colors.new_empty(instances, sizes["slot_channels"] + channels)
+    slot_size = sizes["slot_moments"] + channels
+    slot_size += 1 if grad_depth is not None else 0
+    slot_size += 2 if absolute_gradient is not None else 0
+    slots = colors.new_empty(instances, slot_size)
     constant = wanted.background is not None and wanted.background.dim() == 1
     partials = colors.new_empty(lists.tile_order.shape[0], channels) if constant else None
     params = BlendBackwardParams(
-        tiles=_tile_params(
-            colors, background, lists, saved.records, workspace, (width, height), cutoffs
-        ),
+        tiles=_tile_params(colors, background, lists, workspace, (width, height), cutoffs),
         splat_offsets=pointer(lists.splat_offsets),
-        instance_ranks=pointer(lists.instance_ranks),
+        instance_slots=pointer(lists.instance_slots),
         transmittance=pointer(saved.transmittance),
         stops=pointer(saved.stops),
-        grad_color=pointer(incoming[0]),
-        grad_alpha=pointer(incoming[1]),
-        grad_depth=pointer(incoming[2]),
+        grad_color=pointer(grad_color),
+        grad_alpha=pointer(grad_alpha),
+        grad_depth=pointer(grad_depth),
         slots=pointer(slots),
+        slot_size=slot_size,
         grad_means_2d=pointer(wanted.means_2d),
         grad_conics=pointer(wanted.conics),
         grad_opacities=pointer(wanted.opacities),

@@ -10,6 +10,7 @@
 #include "constants.h"
 #include "kernels.h"
 #include "parallel.h"
+#include "record.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
 
@@ -38,28 +39,26 @@ inline Span tiles_of(double low, double high, int size) {
 }
 
 // The ellipse of one splat, 0.5 d^T Q d <= tau, and its box.
+template <typename Real>
 struct Ellipse {
-    double x, y, a, b, c, twice_tau, reach_x, reach_y, slant;
+    double x, y, reach_x, reach_y, a, b, twice_tau, determinant, slant;
     bool whole_box;  // the box alone bounds it
 
-    template <typename Real>
-    Ellipse(const BinParams<Real>& p, int64_t i)
-        : x(p.means_2d[2 * i]),
-          y(p.means_2d[2 * i + 1]),
-          a(p.conics[3 * i]),
-          b(p.conics[3 * i + 1]),
-          c(p.conics[3 * i + 2]),
-          twice_tau(2 * std::log(double(p.opacities[i]) / p.cutoffs.alpha_floor)),
-          reach_x(p.radii[2 * i]),
-          reach_y(p.radii[2 * i + 1]) {
-        const double determinant = a * c - b * b;
-        whole_box = !(p.cutoffs.alpha_floor > 0) || !(determinant > 0);
+    explicit Ellipse(const SplatRecord<Real>& s)
+        : x(s.mean_x),
+          y(s.mean_y),
+          reach_x(s.reach_x),
+          reach_y(s.reach_y),
+          a(-2 * double(s.a)),
+          b(-double(s.b)),
+          twice_tau(-2 * double(s.threshold)) {
+        const double c = -2 * double(s.c);
+        determinant = a * c - b * b;
+        whole_box = !std::isfinite(twice_tau) || !(determinant > 0);
         // Where, along y, the ellipse's rightmost point lies: there A dx^2 + 2 B dx dy + C dy^2 is flat in
         // dy.
         slant = whole_box ? 0 : -b / c * std::sqrt(twice_tau * c / determinant);
     }
-
-    Span rows(int height) const { return tiles_of(y - reach_y, y + reach_y, height); }
 
     // Tiles of one row of tiles that the ellipse reaches.
     Span columns(int tile_row, int width) const {
@@ -83,7 +82,7 @@ struct Ellipse {
     // Largest x of the ellipse at height dy, or minus infinity where there is none. By symmetry about the
     // mean the smallest x at dy is minus the largest at -dy.
     double right_end(double dy) const {
-        const double discriminant = twice_tau * a - (a * c - b * b) * dy * dy;
+        const double discriminant = twice_tau * a - determinant * dy * dy;
         if (!(discriminant >= 0)) return -INFINITY;
         return (-b * dy + std::sqrt(discriminant)) / a;
     }
@@ -91,16 +90,29 @@ struct Ellipse {
 
 // body(tile, rank) for every tile of a splat, row by row.
 template <typename Real, typename Body>
-void for_each_tile(const BinParams<Real>& p, int64_t splat, const Body& body) {
-    const Ellipse ellipse(p, splat);
+inline void for_each_tile(const BinParams<Real>& p, const SplatRecord<Real>& s, const Body& body) {
     const int across = tiles_across(p.width);
-    const Span rows = ellipse.rows(p.height);
+    const double x = s.mean_x, y = s.mean_y;
+    const Span rows = tiles_of(y - s.reach_y, y + s.reach_y, p.height);
+    const Span box = tiles_of(x - s.reach_x, x + s.reach_x, p.width);
     int32_t rank = 0;
+    // A box one tile wide or high has no corner worth cutting off.
+    if (rows.first >= rows.last || box.first >= box.last) {
+        for (int row = rows.first; row <= rows.last; ++row)
+            for (int column = box.first; column <= box.last; ++column) body(row * across + column, rank++);
+        return;
+    }
+    const Ellipse<Real> ellipse(s);
     for (int row = rows.first; row <= rows.last; ++row) {
         const Span columns = ellipse.columns(row, p.width);
         for (int column = columns.first; column <= columns.last; ++column)
             body(row * across + column, rank++);
     }
+}
+
+template <typename Real>
+inline SplatRecord<Real>* records_of(const BinParams<Real>& p) {
+    return reinterpret_cast<SplatRecord<Real>*>(p.records);
 }
 
 // Bits of a positive depth order as the depth does.
@@ -196,6 +208,10 @@ void order_tiles(const BinParams<Real>& p, int tiles) {
 
 template <typename Real>
 void bin_count(const BinParams<Real>& p) {
+    SplatRecord<Real>* records = records_of(p);
+    parallel_blocks(p.count, splat_block, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) pack_record(p, i, records[i]);
+    });
     const int64_t visible = order_by_depth(p);
     const int tiles = tiles_across(p.width) * tiles_across(p.height);
     std::memset(p.splat_offsets, 0, size_t(p.count + 1) * sizeof(int64_t));
@@ -206,7 +222,8 @@ void bin_count(const BinParams<Real>& p) {
         block_range(visible, block, begin, end);
         for (int64_t k = begin; k < end; ++k) {
             int64_t touched = 0;
-            for_each_tile(p, p.order[k], [&](int tile, int32_t) {
+            if (k + 8 < end) __builtin_prefetch(records + p.order[k + 8]);
+            for_each_tile(p, records[p.order[k]], [&](int tile, int32_t) {
                 ++counts[tile];
                 ++touched;
             });
@@ -232,6 +249,7 @@ void bin_count(const BinParams<Real>& p) {
 
 template <typename Real>
 void bin_fill(const BinParams<Real>& p) {
+    const SplatRecord<Real>* records = records_of(p);
     const int64_t visible = p.totals[0];
     const int tiles = tiles_across(p.width) * tiles_across(p.height);
     parallel(bin_blocks, thread_count(), [&](int64_t block, int) {
@@ -240,10 +258,11 @@ void bin_fill(const BinParams<Real>& p) {
         block_range(visible, block, begin, end);
         for (int64_t k = begin; k < end; ++k) {
             const int32_t splat = p.order[k];
-            for_each_tile(p, splat, [&](int tile, int32_t rank) {
+            if (k + 8 < end) __builtin_prefetch(records + p.order[k + 8]);
+            for_each_tile(p, records[splat], [&](int tile, int32_t rank) {
                 const int64_t place = p.tile_offsets[tile] + cursors[tile]++;
                 p.instance_splats[place] = splat;
-                if (p.instance_ranks) p.instance_ranks[place] = rank;
+                if (p.instance_slots) p.instance_slots[place] = p.splat_offsets[splat] + rank;
             });
         }
     });

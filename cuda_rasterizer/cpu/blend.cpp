@@ -16,35 +16,6 @@ namespace splatscope {
 namespace SPLATSCOPE_ISA {
 namespace {
 
-template <typename Real>
-void pack_records(const BlendParams<Real>& p) {
-    const TileParams<Real>& t = p.tiles;
-    auto* records = reinterpret_cast<SplatRecord<Real>*>(t.records);
-    const int inline_channels = t.channels < record_channels ? t.channels : record_channels;
-    parallel_blocks(t.count, splat_block, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            SplatRecord<Real>& s = records[i];
-            s = {};
-            if (p.radii[2 * i] <= 0) {
-                s.absent = Real(1);
-                continue;
-            }
-            s.mean_x = p.means_2d[2 * i];
-            s.mean_y = p.means_2d[2 * i + 1];
-            s.a = Real(-0.5) * p.conics[3 * i];
-            s.b = -p.conics[3 * i + 1];
-            s.c = Real(-0.5) * p.conics[3 * i + 2];
-            s.opacity = p.opacities[i];
-            // Rounding of the logarithm and of the exponential stays far below this slack.
-            s.threshold = std::log(Real(t.cutoffs.alpha_floor) / s.opacity) - Real(1e-3);
-            s.reach_x = Real(p.radii[2 * i]);
-            s.reach_y = Real(p.radii[2 * i + 1]);
-            s.depth = p.depths[i];
-            for (int c = 0; c < inline_channels; ++c) s.color[c] = t.colors[i * t.channels + c];
-        }
-    });
-}
-
 // One tile's pixels. Planes are tile_pixels numbers each, row after row.
 template <typename Real>
 struct TileState {
@@ -128,7 +99,7 @@ void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGe
     const Limits<Real> limits(t.cutoffs);
     for (int64_t k = begin; k < end; ++k) {
         const int32_t splat = t.instance_splats[k];
-        if (k + 4 < end) __builtin_prefetch(records + t.instance_splats[k + 4]);
+        if (k + 8 < end) __builtin_prefetch(records + t.instance_splats[k + 8]);
         const SplatRecord<Real>& s = records[splat];
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
         const unsigned rows = g.rows_within(s.mean_y, s.reach_y);
@@ -136,7 +107,7 @@ void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGe
         for (int chunk = 0; chunk < g.chunks; ++chunk) {
             const unsigned live = rows & state.live[chunk];
             visited |= state.live[chunk];
-            if (live)
+            if (live && g.reaches(s, chunk))
                 blend_chunk<Real, Channels>(state, s, color, t.channels, g, limits, chunk, live,
                                             int32_t(k - begin));
         }
@@ -176,7 +147,6 @@ void write_tile(const BlendParams<Real>& p, const TileState<Real>& state, const 
 template <typename Real>
 void blend(const BlendParams<Real>& p) {
     const TileParams<Real>& t = p.tiles;
-    pack_records(p);
     const int tiles = ((t.width + tile_size - 1) / tile_size) * ((t.height + tile_size - 1) / tile_size);
     parallel(tiles, t.workers, [&](int64_t index, int worker) {
         const int tile = t.tile_order[index];

@@ -173,6 +173,7 @@ inline void backward_splat(BackwardState<Real>& state, const SplatRecord<Real>& 
     Vector w{}, wx{}, wy{}, wxx{}, wxy{}, wyy{}, depth{}, absolute_x{}, absolute_y{};
     const unsigned rows = g.rows_within(s.mean_y, s.reach_y) & ((1u << g.rows) - 1);
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
+        if (!g.reaches(s, chunk)) continue;
         const ColumnTerms<Real> column(s, g.distances(s.mean_x, chunk));
         ColumnSums<Real> sums;
         backward_chunk<Real, Channels, Wanted>(state, s, color, channels, g, limits, chunk, rows, k, column,
@@ -197,13 +198,17 @@ inline void backward_splat(BackwardState<Real>& state, const SplatRecord<Real>& 
         slot[4] = sum_of<Real>(wxy);
         slot[5] = sum_of<Real>(wyy);
     }
-    if (Wanted::depth) slot[slot_depth] = sum_of<Real>(depth);
+    slot += slot_moments;
+    for (int c = 0; c < colors; ++c) *slot++ = sum_of<Real>(color_sums[c]);
+    if (Wanted::depth) *slot++ = sum_of<Real>(depth);
     if (Wanted::absolute) {
-        slot[slot_absolute] = sum_of<Real>(absolute_x);
-        slot[slot_absolute + 1] = sum_of<Real>(absolute_y);
+        slot[0] = sum_of<Real>(absolute_x);
+        slot[1] = sum_of<Real>(absolute_y);
     }
-    for (int c = 0; c < colors; ++c) slot[slot_channels + c] = sum_of<Real>(color_sums[c]);
 }
+
+// Instances whose memory is asked for ahead of time.
+constexpr int64_t lookahead = 6;
 
 template <typename Real, int Channels, typename Wanted>
 void backward_list(const BlendBackwardParams<Real>& p, BackwardState<Real>& state,
@@ -211,16 +216,18 @@ void backward_list(const BlendBackwardParams<Real>& p, BackwardState<Real>& stat
     const TileParams<Real>& t = p.tiles;
     const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
     const Limits<Real> limits(t.cutoffs);
-    const int64_t slot_size = slot_channels + t.channels;
     for (int64_t k = end - 1; k >= begin; --k) {
         const int32_t splat = t.instance_splats[k];
-        Real* slot = p.slots + (p.splat_offsets[splat] + p.instance_ranks[k]) * slot_size;
+        Real* slot = p.slots + p.instance_slots[k] * p.slot_size;
         const int32_t place = int32_t(k - begin);
         if (place >= state.longest) {
-            std::memset(slot, 0, size_t(slot_size) * sizeof(Real));
+            std::memset(slot, 0, size_t(p.slot_size) * sizeof(Real));
             continue;
         }
-        if (k >= begin + 4) __builtin_prefetch(records + t.instance_splats[k - 4]);
+        if (k >= begin + lookahead) {
+            __builtin_prefetch(records + t.instance_splats[k - lookahead]);
+            __builtin_prefetch(p.slots + p.instance_slots[k - lookahead] * p.slot_size, 1);
+        }
         const SplatRecord<Real>& s = records[splat];
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
         backward_splat<Real, Channels, Wanted>(state, s, color, t.channels, g, limits, place, slot);
@@ -272,7 +279,7 @@ void sum_background(const BlendBackwardParams<Real>& p, int tiles) {
 
 // From the moments of one splat, over all its tiles, to the gradients of what compositing read.
 template <typename Real>
-void write_splat(const BlendBackwardParams<Real>& p, int64_t i, const Real* sum) {
+void write_moments(const BlendBackwardParams<Real>& p, int64_t i, const Real* sum) {
     const SplatRecord<Real>& s = reinterpret_cast<const SplatRecord<Real>*>(p.tiles.records)[i];
     const Real w = sum[0], wx = sum[1], wy = sum[2];
     if (p.grad_means_2d) {
@@ -286,30 +293,33 @@ void write_splat(const BlendBackwardParams<Real>& p, int64_t i, const Real* sum)
         p.grad_conics[3 * i + 2] = Real(-0.5) * sum[5];
     }
     if (p.grad_opacities) p.grad_opacities[i] = s.absent != Real(0) ? Real(0) : w / s.opacity;
-    if (p.grad_depths) p.grad_depths[i] = sum[slot_depth];
-    if (p.absolute_gradient) {
-        p.absolute_gradient[2 * i] = sum[slot_absolute];
-        p.absolute_gradient[2 * i + 1] = sum[slot_absolute + 1];
+}
+
+// out = the sum of `count` numbers of each slot of splat i, from `first` on.
+template <typename Real>
+void sum_slots(const BlendBackwardParams<Real>& p, int64_t i, int64_t first, int count, Real* out) {
+    for (int m = 0; m < count; ++m) out[m] = Real(0);
+    for (int64_t k = p.splat_offsets[i]; k < p.splat_offsets[i + 1]; ++k) {
+        const Real* slot = p.slots + k * p.slot_size + first;
+        for (int m = 0; m < count; ++m) out[m] += slot[m];
     }
 }
 
 template <typename Real>
-void sum_slots(const BlendBackwardParams<Real>& p, bool geometry, bool depth, bool absolute) {
+void write_splats(const BlendBackwardParams<Real>& p, bool geometry) {
     const int channels = p.tiles.channels;
-    const int64_t slot_size = slot_channels + channels;
+    const int64_t behind_channels = slot_moments + channels;
+    const int64_t absolute = behind_channels + (p.grad_depth ? 1 : 0);
     parallel_blocks(p.tiles.count, splat_block, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-            Real sum[slot_channels] = {};
-            Real* color = p.grad_colors ? p.grad_colors + i * channels : nullptr;
-            for (int c = 0; color && c < channels; ++c) color[c] = Real(0);
-            for (int64_t k = p.splat_offsets[i]; k < p.splat_offsets[i + 1]; ++k) {
-                const Real* slot = p.slots + k * slot_size;
-                for (int m = 0; geometry && m < slot_moments; ++m) sum[m] += slot[m];
-                if (depth) sum[slot_depth] += slot[slot_depth];
-                for (int m = slot_absolute; absolute && m < slot_channels; ++m) sum[m] += slot[m];
-                for (int c = 0; color && c < channels; ++c) color[c] += slot[slot_channels + c];
+            Real moments[slot_moments];
+            if (geometry) {
+                sum_slots(p, i, 0, slot_moments, moments);
+                write_moments(p, i, moments);
             }
-            write_splat(p, i, sum);
+            if (p.grad_colors) sum_slots(p, i, slot_moments, channels, p.grad_colors + i * channels);
+            if (p.grad_depths) sum_slots(p, i, behind_channels, 1, p.grad_depths + i);
+            if (p.absolute_gradient) sum_slots(p, i, absolute, 2, p.absolute_gradient + 2 * i);
         }
     });
 }
@@ -336,7 +346,7 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
         backward(p, state, g, begin, end);
     });
     if (p.grad_background && !t.background_per_pixel) sum_background(p, tiles);
-    if (splats) sum_slots(p, geometry, geometry && depth, absolute);
+    if (splats) write_splats(p, geometry);
 }
 
 SPLATSCOPE_INSTANTIATE(blend_backward, BlendBackwardParams);

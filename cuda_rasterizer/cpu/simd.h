@@ -106,7 +106,8 @@ inline unsigned lanes_of(DoubleMask m) {
 
 template <typename Real>
 inline typename Simd<Real>::Vector broadcast(Real value) {
-    return typename Simd<Real>::Vector{} + value;
+    // x - 0 is x even for -0, so this costs no operation; x + 0 would.
+    return value - typename Simd<Real>::Vector{};
 }
 
 template <typename Vector, typename Real>

@@ -6,27 +6,11 @@
 
 #include "constants.h"
 #include "params.h"
+#include "record.h"
 #include "simd.h"
 
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
-
-// A splat as compositing reads it: one cache line (in float32) instead of six arrays.
-template <typename Real>
-struct SplatRecord {
-    Real mean_x, mean_y;
-    Real a, b, c;  // -A/2, -B, -C/2 of the conic: the exponent is a dx^2 + b dx dy + c dy^2
-    Real opacity;
-    Real threshold;         // exponents below this are safely under the alpha floor
-    Real reach_x, reach_y;  // the radii
-    Real depth;
-    Real absent;  // 1 where the splat is not seen
-    Real unused;
-    Real color[record_channels];
-};
-static_assert(sizeof(SplatRecord<float>) == record_size * sizeof(float), "records are sized by record_size");
-static_assert(sizeof(SplatRecord<double>) == record_size * sizeof(double),
-              "records are sized by record_size");
 
 // The rectangle of one tile and its lanes. Column chunk `c` holds the pixels of x0 + c * width and on.
 template <typename Real>
@@ -52,6 +36,12 @@ struct TileGeometry {
         Vector centers{};
         for (int i = 0; i < width; ++i) centers[i] = Real(i) + Real(0.5);
         return (centers + Real(x0 + chunk * width)) - mean_x;
+    }
+
+    // Whether a splat reaches any pixel centre of a chunk.
+    bool reaches(const SplatRecord<Real>& s, int chunk) const {
+        const Real first = Real(x0 + chunk * width) + Real(0.5);
+        return s.mean_x + s.reach_x >= first && s.mean_x - s.reach_x <= first + Real(width - 1);
     }
 
     // Rows (bits) of this tile within the reach of a splat.

@@ -30,11 +30,9 @@ constexpr int record_size = 16;
 // Channels that fit into the record; wider colours are read from their own array.
 constexpr int record_channels = 4;
 
-// What one splat gathers in one tile: six moments, then depth, two absolute sums, then the channels.
+// What one splat gathers in one tile: six moments, the channels, then as asked for depth and two absolute
+// sums.
 constexpr int slot_moments = 6;
-constexpr int slot_depth = 6;
-constexpr int slot_absolute = 7;
-constexpr int slot_channels = 9;
 
 // Structural similarity: window, its width, and the constants for images in [0, 1].
 constexpr int ssim_radius = 5;

@@ -405,12 +405,8 @@ SPLATSCOPE_FUNCTION Vector3<Real> view_direction(const Camera<Real>& camera, con
 
 // SH + 0.5 per channel, before the clamp at 0.
 template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics(const SplatParams<Real>& p, const Camera<Real>& camera,
-                                                      int64_t i) {
-    Real basis[maximum_sh_coefficients];
-    Real inverse_distance;
-    const Vector3<Real> d = view_direction(camera, load3(p.means + 3 * i), inverse_distance);
-    spherical_harmonics_basis<Real>(p.sh_degree, d, basis, nullptr);
+SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics_sum(const SplatParams<Real>& p, int64_t i,
+                                                          const Real* basis) {
     const Real* dc = p.sh_dc + i * p.sh_dc_stride;
     Vector3<Real> color = {basis[0] * dc[0] + Real(0.5), basis[0] * dc[1] + Real(0.5),
                            basis[0] * dc[2] + Real(0.5)};
@@ -424,6 +420,16 @@ SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics(const SplatParams<Real>& p
     return color;
 }
 
+template <typename Real>
+SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics(const SplatParams<Real>& p, const Camera<Real>& camera,
+                                                      int64_t i) {
+    Real basis[maximum_sh_coefficients];
+    Real inverse_distance;
+    const Vector3<Real> d = view_direction(camera, load3(p.means + 3 * i), inverse_distance);
+    spherical_harmonics_basis<Real>(p.sh_degree, d, basis, nullptr);
+    return spherical_harmonics_sum(p, i, basis);
+}
+
 // Writes the gradients of the coefficients in use (either may be null) and adds those of mean and camera.
 template <typename Real>
 SPLATSCOPE_FUNCTION void spherical_harmonics_backward(const SplatParams<Real>& p, const Camera<Real>& camera,
@@ -435,7 +441,7 @@ SPLATSCOPE_FUNCTION void spherical_harmonics_backward(const SplatParams<Real>& p
     Real inverse_distance;
     const Vector3<Real> d = view_direction(camera, load3(p.means + 3 * i), inverse_distance);
     spherical_harmonics_basis<Real>(p.sh_degree, d, basis, slope);
-    const Vector3<Real> color = spherical_harmonics(p, camera, i);
+    const Vector3<Real> color = spherical_harmonics_sum(p, i, basis);
     const Vector3<Real> g = {color.x > 0 ? grad_color[0] : Real(0), color.y > 0 ? grad_color[1] : Real(0),
                              color.z > 0 ? grad_color[2] : Real(0)};
     if (grad_dc) {

@@ -75,18 +75,23 @@ struct ProjectBackwardParams {
     int64_t sh_rest_coefficients;
 };
 
-// Which tiles each splat touches: count first, so that the caller can allocate, then fill.
+// Which tiles each splat touches: count first, so that the caller can allocate, then fill. Counting also
+// packs the splats as compositing reads them.
 template <typename Real>
 struct BinParams {
     const Real* means_2d;
     const Real* conics;
     const Real* depths;
     const Real* opacities;
+    const Real* colors;  // (count, channels)
     const int32_t* radii;
     int64_t count;
+    int32_t channels;
     int32_t width;
     int32_t height;
+    int32_t unused;
     CutoffParams cutoffs;
+    Real* records;             // (count, record_size)
     void* sort_keys;           // (2, count) of 64 bit, scratch
     int32_t* order;            // (2, count): the first `visible` are the seen splats, near to far, then index
     int32_t* tile_counts;      // (bin_blocks, tiles), kept from count to fill
@@ -95,18 +100,19 @@ struct BinParams {
     int64_t* totals;           // (2): visible splats, instances
     int32_t* tile_order;       // (tiles): longest list first; filled by fill
     int32_t* instance_splats;  // (instances), tile by tile, near to far; filled by fill
-    int32_t* instance_ranks;   // (instances): place among its splat's instances, or null; filled by fill
+    int64_t*
+        instance_slots;  // (instances): splat_offsets plus place among its splat's, or null; filled by fill
 };
 
 // What forward and backward of compositing share.
 template <typename Real>
 struct TileParams {
-    const Real* colors;           // (count, channels)
-    const Real* background;       // (channels), (height, width, channels), or null for black
-    const int64_t* tile_offsets;  // from bin
+    const Real* colors;      // (count, channels)
+    const Real* background;  // (channels), (height, width, channels), or null for black
+    const Real* records;     // from bin
+    const int64_t* tile_offsets;
     const int32_t* tile_order;
     const int32_t* instance_splats;
-    Real* records;             // (count, record_size): written by blend, read by blend_backward
     Real* workspace;           // (workers, workspace_stride), scratch
     int64_t workspace_stride;  // in numbers, a multiple of a cache line
     int64_t count;
@@ -121,11 +127,6 @@ struct TileParams {
 template <typename Real>
 struct BlendParams {
     TileParams<Real> tiles;
-    const Real* means_2d;
-    const Real* conics;
-    const Real* depths;
-    const Real* opacities;
-    const int32_t* radii;
     Real* color;          // (height, width, channels)
     Real* alpha;          // (height, width)
     Real* depth;          // (height, width)
@@ -137,13 +138,14 @@ template <typename Real>
 struct BlendBackwardParams {
     TileParams<Real> tiles;
     const int64_t* splat_offsets;
-    const int32_t* instance_ranks;
+    const int64_t* instance_slots;
     const Real* transmittance;
     const int32_t* stops;
     const Real* grad_color;  // each may be null: no gradient came
     const Real* grad_alpha;
     const Real* grad_depth;
-    Real* slots;              // (instances, slot_channels + channels), scratch
+    Real* slots;              // (instances, slot_size), scratch
+    int64_t slot_size;        // slot_moments + channels, + 1 with grad_depth, + 2 with absolute_gradient
     Real* grad_means_2d;      // (count, 2)
     Real* grad_conics;        // (count, 3)
     Real* grad_opacities;     // (count)
