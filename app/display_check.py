@@ -18,7 +18,8 @@ import ctypes, glob, os, sys
 from PySide6.QtCore import QLibraryInfo
 if sys.platform == "linux" and os.environ.get("DISPLAY"):
     plugins = QLibraryInfo.path(QLibraryInfo.LibraryPath.PluginsPath)
-    if not os.environ.get("WAYLAND_DISPLAY") and not os.environ.get("QT_QPA_PLATFORM"):
+    named = os.environ.get("QT_QPA_PLATFORM")
+    if named == "xcb" or not named and not os.environ.get("WAYLAND_DISPLAY"):
         for plugin in glob.glob(os.path.join(plugins, "platforms", "libqxcb.so")):
             ctypes.CDLL(plugin)
 from PySide6.QtWidgets import QApplication
@@ -36,6 +37,7 @@ _LIBRARY_PACKAGES: Final = {  # Debian's and Ubuntu's names of what Qt needs and
     "libxcb-shape.so.0": "libxcb-shape0",
     "libxcb-shm.so.0": "libxcb-shm0",
     "libxcb-sync.so.1": "libxcb-sync1",
+    "libxcb-util.so.1": "libxcb-util1",
     "libxcb-xfixes.so.0": "libxcb-xfixes0",
     "libxcb-xkb.so.1": "libxcb-xkb1",
     "libxcb.so.1": "libxcb1",
@@ -95,11 +97,6 @@ def _explained(errors: str, variables: Mapping[str, str]) -> str:
         package = _LIBRARY_PACKAGES.get(library[1])
         remedy = f"; install it by: sudo apt install {package}" if package else ""
         return f"Qt needs the system library {library[1]}, which is missing{remedy}."
-    if "xcb-cursor0 or libxcb-cursor0 is needed" in errors:
-        return (
-            "Qt needs the system library libxcb-cursor.so.0, which is missing; install it by: "
-            "sudo apt install libxcb-cursor0."
-        )
     if "could not connect to display" in errors or "Failed to create wl_display" in errors:
         return f"The display {_named(variables)} cannot be reached."
     lines = [line.strip() for line in errors.splitlines() if line.strip()]

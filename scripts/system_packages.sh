@@ -6,6 +6,7 @@ set -eu
 
 packages="g++ xvfb openbox xdotool libgl1-mesa-dri libegl1 libgl1 libxkbcommon-x11-0 libxcb-cursor0
     libxcb-icccm4 libxcb-keysyms1 libxcb-image0 libxcb-render-util0 libxcb-shape0 libxcb-xinerama0
+    libxcb-randr0 libxcb-shm0 libxcb-sync1 libxcb-util1 libxcb-xfixes0 libxcb-xkb1 libx11-xcb1
     libdbus-1-3 libfontconfig1 fonts-dejavu-core"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

@@ -1,0 +1,78 @@
+"""A wheel of this checkout, and a venv that holds it alone.
+
+The venv borrows the dependencies of the running Python by a .pth line, so that nothing is
+downloaded; what is installed there in editable form does not follow, because the hooks of a
+borrowed folder are not run.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = ("app", "engine", "cuda_rasterizer", "resources")
+FILES = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore")
+NATIVE = "SPLATSCOPE_REQUIRE_NATIVE"
+
+
+def build_wheel(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Build a wheel of a copy of the sources into `folder/wheel`."""
+    copy = folder / "sources"
+    unwanted = shutil.ignore_patterns("__pycache__", "native_lib")
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, copy / name, ignore=unwanted)
+    for name in FILES:
+        shutil.copy(ROOT / name, copy / name)
+    options = ["--no-deps", "--no-build-isolation", "--quiet", "-w", str(folder / "wheel")]
+    inherited = {key: value for key, value in os.environ.items() if key != NATIVE}
+    scripts = sysconfig.get_path("scripts")  # cmake and ninja lie there
+    inherited["PATH"] = f"{scripts}{os.pathsep}{inherited.get('PATH', '')}"
+    return subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", *options, str(copy)],
+        env=inherited | variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def install_in_empty_venv(folder: Path) -> Path:
+    """Install the wheel of `folder/wheel` into a new venv; the folder of its programs."""
+    (wheel,) = (folder / "wheel").glob("*.whl")
+    place = folder / "venv"
+    venv.create(place, with_pip=False)
+    programs = place / ("Scripts" if sys.platform == "win32" else "bin")
+    python = programs / "python"
+    options = ["--quiet", "--no-deps", "--no-index"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(python), "install", *options, str(wheel)],
+        check=True,
+        timeout=120,
+    )
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    borrowed = Path(own.stdout.strip()) / "borrowed.pth"
+    borrowed.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return programs
+
+
+def run_installed(
+    programs: Path, program: str, *arguments: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of the venv in `folder`, away from the checkout and without a display."""
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "PYTHONPATH")
+    variables = {key: value for key, value in os.environ.items() if key not in hidden}
+    return subprocess.run(
+        [str(programs / program), *arguments],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )

@@ -1,0 +1,69 @@
+"""The layers hold: app over engine over cuda_rasterizer, Qt in app, torch before Qt."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).resolve().parent.parent
+QT = {"PySide6", "shiboken6", "pyqtgraph", "OpenGL"}
+RASTERIZER_NEEDS = {"torch", "numpy", "jaxtyping", "cuda_rasterizer"}
+
+
+def imported_packages(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or ".").split(".")[0])
+    return names
+
+
+def sources(package: str) -> list[Path]:
+    found = sorted((ROOT / package).rglob("*.py"))
+    assert found, f"no sources in {package}"
+    return found
+
+
+def test_the_import_contracts_of_pyproject_are_kept(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT))
+    outcome = lint_imports(no_cache=True)
+    assert outcome == 0, capsys.readouterr().out
+
+
+def test_the_rasteriser_imports_torch_and_numpy_and_nothing_else():
+    for path in sources("cuda_rasterizer"):
+        foreign = imported_packages(path) - RASTERIZER_NEEDS - set(sys.stdlib_module_names)
+        assert not foreign, f"{path.relative_to(ROOT)} imports {sorted(foreign)}"
+
+
+@pytest.mark.parametrize("package", ["engine", "cuda_rasterizer", "benchmarks"])
+def test_qt_is_imported_in_app_only(package):
+    for path in sources(package):
+        qt = imported_packages(path) & QT
+        assert not qt, f"{path.relative_to(ROOT)} imports {sorted(qt)}"
+
+
+def test_the_entry_imports_torch_before_anything_that_brings_qt():
+    # Both bring OpenMP and C++ run-times; the window needs torch's to be found first.
+    text = (ROOT / "app" / "__main__.py").read_text(encoding="utf-8")
+    assert text.index("import torch") < text.index("from app.application import")
+    before = {
+        name
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [ast.unparse(node)]
+    }
+    assert not any(word in line for line in before for word in QT)
+
+
+def test_no_import_is_relative():
+    for package in ("app", "engine", "cuda_rasterizer"):
+        for path in sources(package):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    assert node.level == 0, f"{path.relative_to(ROOT)}: {ast.unparse(node)}"
