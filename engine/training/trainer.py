@@ -241,7 +241,8 @@ class Trainer:
         )
         self._carry_out(edit)
         notices = list(edit.notices)
-        if edit.counts.pruned > edit.counts.splats:
+        from_cloud = len(self.scene.points) > 0  # of a random start most are expected to go
+        if from_cloud and edit.counts.pruned > edit.counts.splats:
             notices.append(
                 f"The refine of step {step} removed {edit.counts.pruned} splats and left "
                 f"{edit.counts.splats}: splats are dying. Lower the prune opacity, or check that "

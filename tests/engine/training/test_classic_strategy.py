@@ -110,6 +110,12 @@ def test_faint_splats_are_pruned_new_ones_included() -> None:
     assert edit.sources.tolist() == [1]
 
 
+def test_a_splat_exactly_as_opaque_as_the_threshold_stays() -> None:
+    model = splats([SMALL] * 20)
+    settings = Settings().changed("prune_opacity", model.opacities()[0].item())
+    assert strategy_with([WEAK] * 20).prune(model, settings, EXTENT).counts.pruned == 0
+
+
 @pytest.mark.parametrize(("step", "pruned"), [(2_900, 0), (3_000, 0), (3_100, 1)])
 def test_huge_splats_are_pruned_only_after_the_first_reset(step: int, pruned: int) -> None:
     model = splats([0.11 * EXTENT, *[SMALL] * 19])

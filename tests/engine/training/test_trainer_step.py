@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from cuda_rasterizer import set_threads
 from engine.errors import TrainingError
 from engine.training import trainer as trainer_module
 from engine.training.gaussians import SHAPES
@@ -190,6 +191,17 @@ def test_two_trainers_with_one_seed_give_the_same_bits_and_another_seed_gives_ot
     assert bits(first)["model.means"] != bits(other)["model.means"]
 
 
+def test_the_number_of_threads_changes_no_bit() -> None:
+    one, two = make_trainer(gradient_threshold=2e-3), make_trainer(gradient_threshold=2e-3)
+    step_until(one, 17)
+    set_threads(2)
+    try:
+        step_until(two, 17)
+    finally:
+        set_threads(1)
+    assert bits(one) == bits(two)
+
+
 def test_a_photo_that_shows_no_splat_is_skipped_and_counted() -> None:
     scene = changed_photo(tiny_scene(), 3, photo_of("03.png", camera_at(1.8, away=True)))
     trainer = make_trainer(scene, **CALM)
@@ -346,6 +358,23 @@ def test_a_single_photo_survives_resets_and_prunes_with_a_warning() -> None:
     notices = [notice for result in results for notice in result.notices]
     assert any("only 1 training photos" in notice for notice in notices)
     assert any("most opaque were kept" in notice for notice in notices)
+
+
+@pytest.mark.parametrize("from_cloud", [True, False])
+def test_a_refine_that_removes_most_splats_says_so_unless_the_start_was_random(
+    from_cloud: bool,
+) -> None:
+    trainer = make_trainer(gradient_threshold=0.1, prune_size=10.0)
+    step_until(trainer, 14)
+    with torch.no_grad():
+        trainer.model.opacity_logits[:18] = -8.0
+    if not from_cloud:
+        none = np.zeros((0, 3))
+        trainer.scene = dataclasses.replace(trainer.scene, points=none)
+    result = trainer.step_once()
+    assert result.splats == 12
+    told = "removed 18 splats and left 12" in " ".join(result.notices)
+    assert told is from_cloud
 
 
 def test_a_step_reports_plain_numbers() -> None:
