@@ -150,6 +150,14 @@ ACTIONS = (
         checkable=True,
     ),
     ActionInfo(
+        "labels",
+        "Show labels",
+        "Write step, size and PSNR over the view",
+        view_key="L",
+        group="View",
+        checkable=True,
+    ),
+    ActionInfo(
         "pivot",
         "Show pivot",
         "Mark the point about which the view turns while it moves",

@@ -106,8 +106,8 @@ class MainWindow(QMainWindow):
         self._connect(diagnostics)
         self.set_colors(theme.colors)
         self._set_state(session.state)
-        self.actions_table["cameras"].setChecked(True)
-        self.actions_table["pivot"].setChecked(True)
+        for key in ("cameras", "pivot", "labels"):
+            self.actions_table[key].setChecked(True)
 
     def appear(self) -> None:
         """Show the window where and as it was last time."""

@@ -102,7 +102,8 @@ class Theme(QObject):
     def __init__(self, application: QApplication, name: str = DARK.name) -> None:
         super().__init__(application)
         self._application = application
-        application.setStyle("Fusion")
+        if application.style().name().lower() != "fusion":
+            application.setStyle("Fusion")
         application.setFont(interface_font(application))
         self.colors = PALETTES.get(name, DARK)
         self._apply()
@@ -121,4 +122,6 @@ class Theme(QObject):
 
     def _apply(self) -> None:
         self._application.setPalette(qt_palette(self.colors))
-        self._application.setStyleSheet(style_sheet(self.colors))
+        sheet = style_sheet(self.colors)
+        if self._application.styleSheet() != sheet:  # every widget there is would be polished anew
+            self._application.setStyleSheet(sheet)

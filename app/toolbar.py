@@ -11,7 +11,18 @@ from engine.messages import State
 
 RUN_KEYS = ("open", "start_pause", "stop", "step", "run_until", "save", "export")
 WINDOW_KEYS = ("screenshot", "theme", "keys")
-VIEW_KEYS = ("home", "previous_photo", "next_photo", "", "cameras", "pivot", "", "copy", "log")
+VIEW_KEYS = (
+    "home",
+    "previous_photo",
+    "next_photo",
+    "",
+    "cameras",
+    "pivot",
+    "labels",
+    "",
+    "copy",
+    "log",
+)
 COMPACT_BELOW = 1120  # px of the window; below, the buttons show icons only
 
 

@@ -186,6 +186,9 @@ class WindowCommands(QObject):
     def _do_pivot(self) -> None:
         self._window.viewport.set_pivot_shown(self._window.actions_table["pivot"].isChecked())
 
+    def _do_labels(self) -> None:
+        self._window.viewport.set_labels_shown(self._window.actions_table["labels"].isChecked())
+
     # --- settings and window ---
 
     def _do_undo(self) -> None:

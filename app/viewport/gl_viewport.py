@@ -174,6 +174,7 @@ class GlWindow(QOpenGLWindow):
         self._texture = PictureTexture(self.context().functions())
         self._overlay_texture = PictureTexture(self.context().functions())
         self._uploaded, self._painted = None, None
+        self.context().aboutToBeDestroyed.connect(self.release)
 
     def paintGL(self) -> None:
         """Draw stage, picture and overlay."""

@@ -69,6 +69,7 @@ class Viewport(QWidget):
         self.photo = -1
         self.cameras_shown = True
         self.pivot_shown = True
+        self.labels_shown = True
         self.held_out_psnr: float | None = None
         self.preview = "live"
         self._view_count = 0
@@ -176,6 +177,11 @@ class Viewport(QWidget):
     def set_pivot_shown(self, shown: bool) -> None:
         """Whether the point about which the view turns is marked while it moves."""
         self.pivot_shown = shown
+        self.present()
+
+    def set_labels_shown(self, shown: bool) -> None:
+        """Whether step, size, PSNR and the hint are written over the picture."""
+        self.labels_shown = shown
         self.present()
 
     def close_view(self) -> None:
@@ -391,9 +397,9 @@ class Viewport(QWidget):
             frusta=self._frusta if self.cameras_shown and not self._flipped else None,
             hidden_frustum=self.photo if self.photo >= 0 else None,
             pivot=controls.pivot if controls is not None and self.pivot_shown and moving else None,
-            pills=pills,
-            right_pills=right,
-            hint=HINT if self.scene is not None else "",
+            pills=pills if self.labels_shown else (),
+            right_pills=right if self.labels_shown else (),
+            hint=HINT if self.labels_shown and self.scene is not None else "",
             focused=self._focused,
             colors=self.colors,
             font=self.font(),

@@ -1,13 +1,18 @@
 """Real windows on a private screen; one display serves the whole test process."""
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from tests.gui.private_display import PrivateDisplay
+from tests.gui.window_room import Room, make_room
 
 HERE = Path(__file__).resolve().parent
 DISPLAY = pytest.StashKey[PrivateDisplay]()
@@ -48,3 +53,56 @@ def no_thread_is_left() -> Iterator[None]:
         thread.join(5)
     still = [thread.name for thread in left if thread.is_alive()]
     assert not still, f"threads left running by the test: {still}"
+
+
+@pytest.fixture(autouse=True)
+def own_preferences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test touches the user's files."""
+    monkeypatch.setenv("SPLATSCOPE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("SPLATSCOPE_LOG_DIR", str(tmp_path / "logs"))
+
+
+@pytest.fixture(autouse=True)
+def no_window_is_left(qapp: QApplication) -> Iterator[None]:
+    """A test ends without windows, and without running timers of its own."""
+    before = set(QApplication.topLevelWidgets())
+    yield
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    if left := set(QApplication.topLevelWidgets()) - before:
+        gc.collect()  # slow, and needed only where a cycle holds a window
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        left = set(QApplication.topLevelWidgets()) - before
+    names = [f"{type(widget).__name__} {widget.windowTitle()!r}" for widget in left]
+    for widget in left:
+        widget.deleteLater()
+    assert not names, f"windows left by the test: {names}"
+
+
+@pytest.fixture(params=["painted", "gl"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each of the two viewports."""
+    return str(request.param)
+
+
+@pytest.fixture
+def room(qtbot: QtBot, qapp: QApplication, kind: str) -> Iterator[Room]:
+    """A window of each kind on a scripted engine; closed afterwards."""
+    room = make_room(qtbot, qapp, kind)
+    yield room
+    put_away(room)
+
+
+@pytest.fixture
+def painted_room(qtbot: QtBot, qapp: QApplication) -> Iterator[Room]:
+    """A window with the painted view, for what does not depend on the kind."""
+    room = make_room(qtbot, qapp)
+    yield room
+    put_away(room)
+
+
+def put_away(room: Room) -> None:
+    """Close what a test has left open."""
+    if not room.session.has_stopped:
+        room.engine.stops_by_itself = True
+        room.close()
+    room.window.deleteLater()
