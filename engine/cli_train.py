@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Self
 
 from engine import messages as m
 from engine.cli import fail, print_json
@@ -20,34 +21,49 @@ from engine.headless_run import HeadlessRun
 from engine.presets import load_preset
 from engine.scene_names import scene_path
 from engine.settings import Settings
+from engine.training.evaluation import evaluation_background
 
-EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
-LISTEN_SECONDS = 0.2  # how soon a signal is noticed
 VIEWS = 3  # held-out photos drawn at the end
 
 
-class _Terminated(Exception):
-    """SIGTERM came."""
+class _Signals:
+    """Notes Ctrl+C and SIGTERM instead of raising in the middle of something."""
+
+    def __init__(self, woken: threading.Event) -> None:
+        self.codes: list[int] = []  # of the signals that came, the first first
+        self._woken = woken
+
+    def __enter__(self) -> Self:
+        self._previous = {
+            number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.codes.append(128 + number)
+        self._woken.set()
 
 
 def train(arguments: argparse.Namespace) -> int:
     """Train until the last iteration, Ctrl+C or an error; the exit code."""
     opening = _opening(arguments)
-    previous = signal.signal(signal.SIGTERM, _raise_terminated)
     engine = Engine()
     woken = threading.Event()
     engine.set_wake(woken.set)
-    run = HeadlessRun(engine)
+    run = HeadlessRun(engine, woken)
     engine.start()
     engine.post(opening)
-    try:
-        code = _listen(engine, woken, run)
-        if code == 0:
-            code = _settle(engine, woken, run)
-    finally:
-        run.close()
-        signal.signal(signal.SIGTERM, previous)
+    with _Signals(woken) as signals:
+        try:
+            code = _listen(run, signals)
+            if code == 0:
+                code = _settle(run, signals)
+        finally:
+            run.close()
     if code == EXIT_FAILURE:
         if arguments.debug and run.details:
             print(run.details, file=sys.stderr)  # noqa: T201
@@ -68,69 +84,56 @@ def _opening(arguments: argparse.Namespace) -> m.Command:
     return m.OpenScene(scene, base.updated(given_changes(arguments)), run_folder=output)
 
 
-def _raise_terminated(number: int, frame: object) -> None:
-    raise _Terminated
-
-
-def _listen(engine: Engine, woken: threading.Event, run: HeadlessRun) -> int:
+def _listen(run: HeadlessRun, signals: _Signals) -> int:
     """Until the run is over; after Ctrl+C the state is saved, a second one gives that up."""
     code: int | None = None
-    while not run.is_stopped:
-        try:
-            woken.wait(LISTEN_SECONDS)
-            woken.clear()
-            run.take(engine.take_events())
-            if code is None and (run.finished is not None or run.has_failed):
-                code = 0 if run.finished is not None else EXIT_FAILURE
-                if code == 0:
-                    return code
-                engine.post(m.Shutdown(save=True))
-        except (KeyboardInterrupt, _Terminated) as stop:
-            engine.post(m.Shutdown(save=code is None))
-            code = EXIT_INTERRUPTED if isinstance(stop, KeyboardInterrupt) else EXIT_TERMINATED
+    answered = 0
+    while run.listen():
+        if run.finished is not None and code is None and not signals.codes:
+            return 0
+        if run.has_failed and code is None:
+            code = EXIT_FAILURE
+            run.engine.post(m.Shutdown(save=True))
+        for number in signals.codes[answered:]:
+            answered += 1
+            run.engine.post(m.Shutdown(save=code is None))
+            code = code or number
     return EXIT_FAILURE if code is None else code
 
 
-def _settle(engine: Engine, woken: threading.Event, run: HeadlessRun) -> int:
+def _settle(run: HeadlessRun, signals: _Signals) -> int:
     """Draw a few held-out views, end the engine, and see that every promised file exists."""
     code = 0
     try:
-        _draw_views(engine, woken, run)
+        _draw_views(run, signals)
     except ExportError as error:
         run.error, code = str(error), EXIT_FAILURE
-    engine.post(m.Shutdown(save=True))
-    while not run.is_stopped:
-        woken.wait(LISTEN_SECONDS)
-        woken.clear()
-        run.take(engine.take_events())
+    run.engine.post(m.Shutdown(save=True))
+    while run.listen():
+        pass
     finished = run.finished
     promised = [finished.checkpoint, finished.export] if finished else []
     missing = [str(path) for path in promised if not path.is_file()]
     if missing:
         run.error, code = f"{', '.join(missing)} is missing though it was written.", EXIT_FAILURE
-    return code
+    return signals.codes[0] if signals.codes else code
 
 
-def _draw_views(engine: Engine, woken: threading.Event, run: HeadlessRun) -> None:
+def _draw_views(run: HeadlessRun, signals: _Signals) -> None:
+    """Ask the engine for pictures as a window does, and keep them in the run's `views`."""
     settings = run.settings
     if run.folder is None or settings is None or settings.preview.preview == "off":
         return
-    white = settings.loss.background == "white"
+    background = evaluation_background(settings)
     for number, photo in enumerate(run.held_out[:VIEWS], start=1):
-        background = (1.0, 1.0, 1.0) if white else (0.0, 0.0, 0.0)
-        engine.request_view(m.View(number, photo.camera, background=background))
+        run.engine.request_view(m.View(number, photo.camera, background=background))
         frame = None
-        while not run.is_stopped and (frame is None or frame.view_id != number):
-            woken.wait(LISTEN_SECONDS)
-            woken.clear()
-            run.take(engine.take_events())
-            frame = engine.take_frame() or frame
-            if run.has_failed:
+        while frame is None or frame.view_id != number:
+            if not run.listen() or run.has_failed or signals.codes:
                 return
-        if frame is not None:
-            name = photo.name.replace("/", "_")
-            write_png(run.folder / "views" / f"step-{frame.step:06d}-{name}.png", frame.pixels)
-    engine.request_view(None)
+            frame = run.engine.take_frame()
+        name = photo.name.replace("/", "_")
+        write_png(run.folder / "views" / f"step-{frame.step:06d}-{name}.png", frame.pixels)
 
 
 def _print_result(run: HeadlessRun, *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """What a listener without a window makes of the events: progress on standard error, the outcome."""
 
 import sys
-from collections.abc import Sequence
+import threading
 from pathlib import Path
 
 from tqdm import tqdm  # type: ignore[import-untyped]
@@ -11,13 +11,17 @@ from engine.engine_thread import Engine
 from engine.messages import Event, PhotoSummary, State
 from engine.settings import Settings
 
+LISTEN_SECONDS = 0.2  # how long to wait for events at a time
 _ENDED_BY_ERROR = (State.FAILED, State.EMPTY, State.PAUSED)
 
 
 class HeadlessRun:
     """Follows one run. `error` is the last error told, whether or not it ended the run."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, woken: threading.Event) -> None:
+        """Listen to `engine`, whose wake-up sets `woken`."""
+        self.engine = engine
+        self._woken = woken
         self.finished: m.Finished | None = None
         self.evaluated: m.Evaluated | None = None
         self.folder: Path | None = None
@@ -27,7 +31,7 @@ class HeadlessRun:
         self.error = ""
         self.details = ""
         self.has_failed = False
-        self.is_stopped = False
+        self._is_stopped = False
         self._bar = tqdm(
             unit=" steps", file=sys.stderr, dynamic_ncols=True, bar_format="{desc}", desc="Loading"
         )
@@ -36,10 +40,13 @@ class HeadlessRun:
         """End the progress bar."""
         self._bar.close()
 
-    def take(self, events: Sequence[Event]) -> None:
-        """Act on what the engine told."""
-        for event in events:
+    def listen(self) -> bool:
+        """Wait a little for events and act on them; whether the engine is still there."""
+        self._woken.wait(LISTEN_SECONDS)
+        self._woken.clear()
+        for event in self.engine.take_events():
             self._take(event)
+        return not self._is_stopped
 
     def _take(self, event: Event) -> None:
         match event:
@@ -75,7 +82,7 @@ class HeadlessRun:
             case m.Finished():
                 self.finished = event
             case m.EngineStopped():
-                self.is_stopped = True
+                self._is_stopped = True
 
     def _opened(self, event: m.SceneOpened) -> None:
         self.held_out = tuple(photo for photo in event.photos if photo.held_out)

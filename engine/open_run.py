@@ -81,6 +81,22 @@ class OpenRun:
         """Whether the last iteration is done."""
         return self.step >= self.settings.run.iterations
 
+    def other_machine(self, recorded: RunFacts) -> str | None:
+        """A sentence when a resumed run will not give the bits that it would have given before."""
+        here = {**recorded_versions(), "kernels": _kernels(self.device)}
+        there = {**recorded.versions, "kernels": _kernels(recorded.device)}
+        changed = [
+            f"{name} {there.get(name, 'unknown')} -> {found}"
+            for name, found in here.items()
+            if there.get(name) != found
+        ]
+        if not changed:
+            return None
+        return (
+            f"The run was made with other versions ({', '.join(changed)}); from here on its "
+            "results are as good, but not the same bits."
+        )
+
     def write_facts(self) -> None:
         """Write `run.toml` with the settings in force. Raises OSError."""
         self.folder.write_facts(
@@ -212,3 +228,8 @@ class OpenRun:
         if not keep_photos:
             self.photos.close()
         return notice
+
+
+def _kernels(device: str) -> str:
+    """The instruction set in a device's description; the number of threads changes no bit."""
+    return device.rpartition(", ")[2]

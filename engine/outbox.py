@@ -4,6 +4,7 @@ Lifecycle events are never lost. Step metrics merge into one pending block until
 them or another event follows them. Whoever listens is woken once until it takes.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ import numpy as np
 from engine.messages import Event, Frame, Stepped
 
 Wake = Callable[[], None]
+
+_log = logging.getLogger(__name__)
 
 
 class Outbox:
@@ -36,16 +39,14 @@ class Outbox:
             else:
                 self._events.append(event)
             wake = self._claim_wake()
-        if wake is not None:
-            wake()
+        self._call(wake)
 
     def put_frame(self, frame: Frame) -> None:
         """Put a frame in place of one that nobody took."""
         with self._lock:
             self._frame = frame
             wake = self._claim_wake()
-        if wake is not None:
-            wake()
+        self._call(wake)
 
     def drop_frame(self) -> None:
         """Forget a frame that nobody took: it belongs to a run that is gone."""
@@ -72,8 +73,18 @@ class Outbox:
             self._wake = wake
             self._woken = False
             ready = self._claim_wake() if self._events or self._frame else None
-        if ready is not None:
-            ready()
+        self._call(ready)
+
+    def _call(self, wake: Wake | None) -> None:
+        """A listener that fails, such as a window that is gone, must not end the engine."""
+        if wake is None:
+            return
+        try:
+            wake()
+        except Exception:  # noqa: BLE001  a listener of any kind may fail in any way
+            _log.exception("the listener could not be woken; it is not called again")
+            with self._lock:
+                self._wake = None
 
     def _claim_wake(self) -> Wake | None:
         if self._woken or self._wake is None:

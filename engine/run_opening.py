@@ -71,6 +71,7 @@ class RunOpening:
                 is_resumed=True,
                 checkpoint=folder.last_checkpoint(),
                 changes=command.changes,
+                recorded=facts,
             )
         )
 
@@ -196,6 +197,8 @@ class RunOpening:
         for name, value in run.settings.differences(loaded.before).items():
             old = loaded.before[name]
             self._session.notice(run.journal_setting(name, old, value, gesture=0, held=False))
+        if request.recorded is not None:
+            self._session.notice(run.other_machine(request.recorded))
         source = "its last checkpoint" if request.checkpoint else "the start: it has no checkpoint"
         self._session.notice(
             f"The run goes on from {source}: step {run.step:,}, {len(run.trainer.model):,} splats, "

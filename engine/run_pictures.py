@@ -41,8 +41,9 @@ class RunPictures:
             return False
         try:
             pixels = _draw(run, plan)
-        except (MemoryError, RuntimeError) as error:
+        except Exception as error:
             if not is_out_of_memory(error):
+                self._scheduler.request(None, start)  # or it would fail again at once, for ever
                 raise
             self._scheduler.out_of_memory(plan, time.perf_counter())
             self._notice(

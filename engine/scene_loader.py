@@ -23,6 +23,7 @@ from engine.errors import CheckpointError, LoadingCancelled
 from engine.export.saved_model import frame_of
 from engine.inbox import Report
 from engine.run.checkpoint import Checkpoint, load_checkpoint
+from engine.run.run_folder import RunFacts
 from engine.setting_info import Value
 from engine.settings import Settings, all_settings
 from engine.training.trainer import Trainer
@@ -47,6 +48,7 @@ class LoadRequest:
     is_resumed: bool = False
     checkpoint: Path | None = None
     changes: tuple[tuple[str, Value], ...] = ()
+    recorded: RunFacts | None = None  # what the resumed run said about its machine
     scene: Scene | None = None
     photos: PhotoStore | None = None
 

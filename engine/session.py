@@ -22,7 +22,7 @@ from engine.run_pictures import RunPictures
 from engine.step_reports import StepReports
 from engine.training.evaluation import mean_score
 from engine.training.schedule import is_multiple
-from engine.training.step_result import StepResult
+from engine.training.step_result import Phase, StepResult
 
 _log = logging.getLogger(__name__)
 
@@ -130,17 +130,24 @@ class Session:
             self.finish(run, evaluate=True)
             return
         phases = run.trainer.phases()
+        try:
+            result = self._walk(phases)
+        finally:
+            phases.close()  # drops the step unless it is done
+        if result is not None:
+            run.version += 1
+            self._after_step(run, result)
+
+    def _walk(self, phases: Generator[Phase, None, StepResult]) -> StepResult | None:
+        """Go through the phases of a step; None when an urgent command waits."""
         while True:
             try:
                 next(phases)
             except StopIteration as done:
                 result: StepResult = done.value
-                break
+                return result
             if self._interrupted():
-                phases.close()
-                return
-        run.version += 1
-        self._after_step(run, result)
+                return None
 
     def _after_step(self, run: OpenRun, result: StepResult) -> None:
         self._reports.add(result)

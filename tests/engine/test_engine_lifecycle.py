@@ -225,6 +225,42 @@ def test_running_out_of_memory_in_a_view_leaves_training_alone(
     assert not driver.all(m.Failed)
 
 
+def test_a_view_that_cannot_be_drawn_fails_once_and_training_can_go_on(
+    driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(*arguments: object) -> np.ndarray:
+        raise ValueError("no such colour")
+
+    monkeypatch.setattr("engine.run_pictures._draw", draw)
+    driver.open(scene, tmp_path / "run", ENDLESS)
+    driver.engine.request_view(m.View(1, driver.camera()))
+    driver.reach(State.FAILED)
+    assert "no such colour" in driver.wait(m.Failed).message
+    assert driver.ask(m.Save(), m.Saved).step == driver.steps
+    driver.post(m.Start())
+    known = driver.steps
+    driver.until(lambda: driver.steps > known + 3)
+    assert len(driver.all(m.Failed)) == 1
+
+
+def test_a_listener_that_fails_does_not_end_the_engine(scene: Path, tmp_path: Path) -> None:
+    engine = Engine()
+
+    def gone() -> None:
+        raise RuntimeError("the window is gone")
+
+    engine.set_wake(gone)
+    engine.start()
+    engine.post(m.OpenScene(scene, quick(iterations=3), run_folder=tmp_path / "run"))
+    export = tmp_path / "run" / "exports" / "step-000003.ply"
+    end = time.monotonic() + SECONDS
+    while not export.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    engine.post(m.Shutdown())
+    assert engine.join(SECONDS)
+    assert export.exists()
+
+
 def test_a_full_disk_stops_no_training_and_spoils_no_old_file(
     driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +307,24 @@ def test_resuming_goes_on_where_the_last_checkpoint_is(
     driver.post(m.Start())
     assert driver.wait(m.Finished, 2).step == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 20
+
+
+def test_resuming_with_other_versions_says_that_the_bits_will_differ(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=3))
+    driver.wait(m.Finished)
+    facts = (folder / "run.toml").read_text()
+    torch_line = next(line for line in facts.splitlines() if line.startswith("torch ="))
+    driver.post(m.ResumeRun(folder, (("iterations", 4),)))
+    driver.wait(m.Finished, 2)
+    assert not any("not the same bits" in event.message for event in driver.all(m.Noticed))
+    (folder / "run.toml").write_text(facts.replace(torch_line, 'torch = "1.0"'))
+    driver.post(m.ResumeRun(folder, (("iterations", 5),)))
+    driver.wait(m.Finished, 3)
+    told = [event.message for event in driver.all(m.Noticed)]
+    assert any("torch 1.0 -> " in text and "not the same bits" in text for text in told)
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_again(
