@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from PIL import Image
 
 import app.__main__ as program
 from engine import cli
+from engine.export.splat_files import Written
 from engine.ply import read_ply
 from engine.run.journal import read_journal
 from engine.run.run_folder import RunFolder
@@ -112,17 +115,6 @@ def test_the_version_is_printed(capsys: Capture) -> None:
         cli.main(["--version"])
     assert left.value.code == 0
     assert capsys.readouterr().out.startswith("splatscope 0.")
-
-
-def test_no_qt_is_imported_for_the_command_line() -> None:
-    code = (
-        "import sys, app.__main__ as a\n"
-        "try: a.main(['--version'])\n"
-        "except SystemExit: pass\n"
-        "import engine.cli_train, engine.cli_pictures, engine.cli_check, engine.doctor\n"
-        "assert not [name for name in sys.modules if name.startswith(('PySide6', 'pyqtgraph'))]"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True)
 
 
 def test_words_go_to_the_command_line_and_the_rest_to_the_window(
@@ -250,9 +242,7 @@ def test_an_error_while_training_leaves_with_1_and_a_checkpoint(
 def test_a_promised_file_that_is_missing_means_failure(
     scene: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(path: Path, *_: object) -> Any:
-        from engine.export.splat_files import Written
-
+    def lost(path: Path, *_: object) -> Written:
         return Written(splats=1, dropped=0)
 
     monkeypatch.setattr("engine.open_run.write_splats", lost)
@@ -260,10 +250,7 @@ def test_a_promised_file_that_is_missing_means_failure(
     assert "step-000006.ply is missing" in said
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_and_leaves_with_its_code(
-    scene: Path, tmp_path: Path, number: signal.Signals, code: int
-) -> None:
+def test_ctrl_c_saves_and_leaves_with_130(scene: Path, tmp_path: Path) -> None:
     folder = tmp_path / "r"
     process = subprocess.Popen(
         [sys.executable, "-m", "app", "train", str(scene), "--output", str(folder)],
@@ -271,19 +258,47 @@ def test_a_signal_saves_and_leaves_with_its_code(
         stderr=subprocess.PIPE,
         text=True,
     )
-    end = time.monotonic() + 60
-    metrics = folder / "metrics.jsonl"
-    while time.monotonic() < end and not (metrics.exists() and metrics.stat().st_size > 0):
-        time.sleep(0.05)
-    os.kill(process.pid, number)
+    wait_for_steps(folder)
+    process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == code, err
+    assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
     last = RunFolder(folder).last_checkpoint()
     assert last is not None
     steps = int(last.stem.removeprefix("step-"))
-    assert len(metrics.read_text().splitlines()) == steps
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == steps
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [([signal.SIGTERM], 143), ([signal.SIGINT, signal.SIGINT], 130)],
+)
+def test_signals_end_a_run_in_order(
+    scene: Path, tmp_path: Path, signals: list[signal.Signals], code: int
+) -> None:
+    folder = tmp_path / "r"
+
+    def send() -> None:
+        wait_for_steps(folder)
+        for number in signals:
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(signal.SIGTERM)
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert cli.main(["train", str(scene), "--output", str(folder), "--threads", "1"]) == code
+    sender.join()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not list(folder.rglob("*.part"))
+
+
+def wait_for_steps(folder: Path) -> None:
+    metrics = folder / "metrics.jsonl"
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not (metrics.exists() and metrics.stat().st_size > 0):
+        time.sleep(0.02)
 
 
 # --- eval, render, check, doctor -----------------------------------------------------------------
@@ -419,8 +434,6 @@ def test_doctor_leaves_with_1_when_no_run_can_be_kept(
 def test_a_moved_run_opens_with_its_scene_given(
     run: Path, scene: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    import shutil
-
     moved = tmp_path / "deep" / "down"
     shutil.copytree(run, moved)
     facts = (moved / "run.toml").read_text()

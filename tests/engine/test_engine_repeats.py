@@ -1,5 +1,6 @@
 """The same seed, settings and commands give the same bits, whatever else happens meanwhile."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -47,31 +48,45 @@ def losses(folder: Path) -> list[tuple[int, float]]:
     return [(row["step"], row["loss"]) for row in map(json.loads, rows)]
 
 
+@dataclasses.dataclass(frozen=True)
+class Elsewhere:
+    """What another process made: a whole run, and the second half of one begun here."""
+
+    whole: Path
+    halves: Path
+
+
+@pytest.fixture(scope="module")
+def elsewhere(scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+    made = Elsewhere(*(tmp_path_factory.mktemp("elsewhere") / name for name in ("whole", "halves")))
+    with running_engine() as driver:
+        driver.open(scene, made.halves, quick(iterations=STEPS // 2))
+        driver.wait(m.Finished)
+    in_new_process(
+        ["train", str(scene), "--output", str(made.whole), *flags(STEPS)],
+        ["train", "--resume", "--output", str(made.halves), "--iterations", str(STEPS)],
+    )
+    return made
+
+
 def test_two_runs_in_one_process_equal_two_runs_in_two(
-    scene: Path, straight: Path, tmp_path: Path
+    scene: Path, straight: Path, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
     with running_engine() as driver:
         driver.open(scene, tmp_path / "first", quick(iterations=STEPS))
         first = driver.wait(m.Finished).checkpoint
         driver.open(scene, tmp_path / "second", quick(iterations=STEPS))
         second = driver.wait(m.Finished, 2).checkpoint
-    elsewhere = tmp_path / "elsewhere"
-    run_in_new_process(["train", str(scene), "--output", str(elsewhere), *flags(STEPS)])
     assert_same_bits(first, second)
     assert_same_bits(first, straight)
-    assert_same_bits(first, elsewhere / "checkpoints" / first.name)
+    assert_same_bits(first, elsewhere.whole / "checkpoints" / first.name)
 
 
 def test_half_saved_and_resumed_in_a_new_process_equals_straight(
-    scene: Path, straight: Path, tmp_path: Path
+    straight: Path, elsewhere: Elsewhere
 ) -> None:
-    folder = tmp_path / "halves"
-    with running_engine() as driver:
-        driver.open(scene, folder, quick(iterations=STEPS // 2))
-        driver.wait(m.Finished)
-    run_in_new_process(["train", "--resume", "--output", str(folder), "--iterations", str(STEPS)])
-    assert_same_bits(straight, folder / "checkpoints" / straight.name)
-    assert losses(folder) == losses(straight.parent.parent)
+    assert_same_bits(straight, elsewhere.halves / "checkpoints" / straight.name)
+    assert losses(elsewhere.halves) == losses(straight.parent.parent)
 
 
 def test_views_between_all_phases_change_no_bit(
@@ -129,12 +144,15 @@ def flags(iterations: int) -> list[str]:
     ]
 
 
-def run_in_new_process(arguments: list[str]) -> None:
+def in_new_process(*commands: list[str]) -> None:
+    """Carry out commands one after the other in one new process, which imports no Qt for it."""
+    code = (
+        "import sys, app.__main__ as program\n"
+        f"for command in {commands!r}: assert program.main(command) == 0\n"
+        "found = [name for name in sys.modules if name.startswith(('PySide6', 'pyqtgraph'))]\n"
+        "assert not found, found"
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "app", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=90, check=False
     )
     assert done.returncode == 0, done.stderr
