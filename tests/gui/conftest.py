@@ -43,39 +43,83 @@ def display(pytestconfig: pytest.Config) -> PrivateDisplay:
     return pytestconfig.stash[DISPLAY]
 
 
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    """A test ends with the Python threads it began with."""
-    before = set(threading.enumerate())
-    yield
-    left = [thread for thread in threading.enumerate() if thread not in before]
-    for thread in left:
-        thread.join(5)
-    still = [thread.name for thread in left if thread.is_alive()]
-    assert not still, f"threads left running by the test: {still}"
-
-
-@pytest.fixture(autouse=True)
-def own_preferences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def own_preferences(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test touches the user's files."""
-    monkeypatch.setenv("SPLATSCOPE_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setenv("SPLATSCOPE_LOG_DIR", str(tmp_path / "logs"))
+    folder = tmp_path_factory.mktemp("splatscope")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPLATSCOPE_CONFIG_DIR", str(folder / "config"))
+        patch.setenv("SPLATSCOPE_LOG_DIR", str(folder / "logs"))
+        patch.setenv("XDG_DATA_HOME", str(folder / "data"))
+        yield
 
 
 @pytest.fixture(autouse=True)
-def no_window_is_left(qapp: QApplication) -> Iterator[None]:
-    """A test ends without windows, and without running timers of its own."""
-    before = set(QApplication.topLevelWidgets())
+def nothing_is_left(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[None]:
+    """A test ends with the threads and the windows it began with, but for a shared room's."""
+    uses_shared = bool({"room", "painted_room"} & set(request.fixturenames))
+    threads, windows = set(threading.enumerate()), set(QApplication.topLevelWidgets())
     yield
+    if uses_shared:
+        return
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    if left := set(QApplication.topLevelWidgets()) - before:
+    if left := set(QApplication.topLevelWidgets()) - windows:
         gc.collect()  # slow, and needed only where a cycle holds a window
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-        left = set(QApplication.topLevelWidgets()) - before
+        left = set(QApplication.topLevelWidgets()) - windows
     names = [f"{type(widget).__name__} {widget.windowTitle()!r}" for widget in left]
-    for widget in left:
-        widget.deleteLater()
-    assert not names, f"windows left by the test: {names}"
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(5)
+    alive = [thread.name for thread in set(threading.enumerate()) - threads]
+    assert (names, alive) == ([], []), "windows and threads left by the test"
+
+
+class Rooms:
+    """The windows that the tests of a file share: making one takes a second, opening a scene none.
+
+    A test begins with whatever scene the last one left and opens its own.
+    """
+
+    def __init__(self, application: QApplication) -> None:
+        self._application = application
+        self._rooms: dict[str, Room] = {}
+
+    def enter(self, kind: str, qtbot: QtBot) -> Room:
+        """The room of a kind, tidy."""
+        if kind not in self._rooms:
+            self._rooms[kind] = make_room(qtbot, self._application, kind)
+        room = self._rooms[kind]
+        room.qtbot = qtbot
+        room.tidy()
+        return room
+
+    def leave(self, kind: str) -> None:
+        """Take down a room that a test has closed."""
+        if self._rooms[kind].session.has_stopped:
+            self._take_down(self._rooms.pop(kind))
+
+    def close(self) -> None:
+        """Close every room."""
+        for room in self._rooms.values():
+            room.engine.stops_by_itself = True
+            room.window.close()
+            room.engine.join(5)
+            room.session.take()
+            self._take_down(room)
+        self._rooms.clear()
+
+    def _take_down(self, room: Room) -> None:
+        assert room.session.close(5)
+        room.window.deleteLater()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture(scope="module")
+def rooms(qapp: QApplication) -> Iterator[Rooms]:
+    """The shared windows of a test file."""
+    rooms = Rooms(qapp)
+    yield rooms
+    rooms.close()
 
 
 @pytest.fixture(params=["painted", "gl"])
@@ -85,24 +129,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def room(qtbot: QtBot, qapp: QApplication, kind: str) -> Iterator[Room]:
-    """A window of each kind on a scripted engine; closed afterwards."""
-    room = make_room(qtbot, qapp, kind)
-    yield room
-    put_away(room)
+def room(rooms: Rooms, qtbot: QtBot, kind: str) -> Iterator[Room]:
+    """A window of each kind on a scripted engine."""
+    yield rooms.enter(kind, qtbot)
+    rooms.leave(kind)
 
 
 @pytest.fixture
-def painted_room(qtbot: QtBot, qapp: QApplication) -> Iterator[Room]:
+def painted_room(rooms: Rooms, qtbot: QtBot) -> Iterator[Room]:
     """A window with the painted view, for what does not depend on the kind."""
-    room = make_room(qtbot, qapp)
-    yield room
-    put_away(room)
-
-
-def put_away(room: Room) -> None:
-    """Close what a test has left open."""
-    if not room.session.has_stopped:
-        room.engine.stops_by_itself = True
-        room.close()
-    room.window.deleteLater()
+    yield rooms.enter("painted", qtbot)
+    rooms.leave("painted")

@@ -143,8 +143,11 @@ def test_streamed_frames_come_in_order_and_the_last_one_stays(room: Room) -> Non
     bare(room.view)
     room.open()
     room.engine.answers_views = False
+    room.engine.step = 1
+    room.engine.show(room.engine.frame_of(newest(room), number=1))
+    room.qtbot.waitUntil(lambda: shown_number(room) == 1, timeout=LIMIT_MS)
     seen: list[int] = []
-    for number in range(1, 121):
+    for number in range(2, 121):
         room.engine.step = number
         room.engine.show(room.engine.frame_of(newest(room), number=number))
         if number % 10 == 0:
@@ -249,11 +252,11 @@ def test_a_resize_asks_for_the_new_size(room: Room) -> None:
         )
 
 
-def test_fifty_resizes_and_full_screens_while_frames_stream(room: Room) -> None:
+def test_resizes_and_full_screens_while_frames_stream(room: Room) -> None:
     room.open()
-    for turn in range(50):
-        if turn % 10 == 9:
-            room.window.showFullScreen() if turn % 20 == 9 else room.window.showNormal()
+    for turn in range(20):
+        if turn % 5 == 4:
+            room.window.showFullScreen() if turn % 10 == 4 else room.window.showNormal()
         else:
             room.window.resize(900 + 7 * (turn % 9), 640 + 5 * (turn % 7))
         room.engine.step += 1
@@ -434,14 +437,14 @@ def test_frames_of_a_run_that_is_gone_are_dropped(room: Room) -> None:
     room.open()
     old = room.engine.frame_of(newest(room), number=99)
     room.open("another")
-    assert room.session.run_id == 2
-    shown = room.view.frame
+    assert old.run_id < room.session.run_id
     arrived = []
     room.session.event_arrived.connect(arrived.append)
     room.engine.show(old)
     room.engine.enter(room.engine.state)
     room.qtbot.waitUntil(lambda: bool(arrived), timeout=LIMIT_MS)
-    assert room.view.frame is shown
+    assert room.view.frame is not None
+    assert room.view.frame.run_id == room.session.run_id
 
 
 def test_the_picture_is_saved_with_its_own_pixels(room: Room, tmp_path: Path) -> None:

@@ -42,6 +42,23 @@ class Room:
     def view(self) -> Viewport:
         return self.window.viewport
 
+    def tidy(self) -> None:
+        """Make the window as good as new, the open scene excepted."""
+        self.engine.answers_views = True
+        self.window.showNormal()
+        self.window.resize(1280, 800)
+        self.window.activateWindow()
+        self.window.setFocus()
+        self.qtbot.waitUntil(self.window.isActiveWindow, timeout=LIMIT_MS)
+        self.view.set_flipped(False)
+        for key in ("cameras", "pivot", "labels"):
+            if not self.window.actions_table[key].isChecked():
+                self.window.actions_table[key].trigger()
+        for change in ("cameras", "pivot", "labels"):
+            getattr(self.view, f"set_{change}_shown")(True)
+        for card in list(self.window.error_cards.cards):
+            card.dismiss_button.click()
+
     def open(self, name: str = "ring", state: State = State.TRAINING) -> None:
         """Open a scene and wait for its first frame."""
         self.window.commands.start_when_open = state is State.TRAINING
@@ -50,8 +67,15 @@ class Room:
         self.qtbot.waitUntil(
             lambda: self.session.run_id == run_id and self.session.state is state, timeout=LIMIT_MS
         )
+        self.settle()
         if self.engine.answers_views:
             self.wait_for_current_frame()
+
+    def settle(self) -> None:
+        """Let layouts and what they ask for come to an end."""
+        for _ in range(3):  # a strip goes, the view grows, the view asks anew
+            QApplication.sendPostedEvents()
+            QApplication.processEvents()
 
     def wait_for_current_frame(self) -> None:
         """Wait until the frame of the newest view is on the way to the screen."""
