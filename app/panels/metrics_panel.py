@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 from app.palette import Palette
 from app.panels.metrics_history import Mark, MarkKind, MetricsHistory, reduced
 from app.panels.panel import Panel
-from app.panels.plot import Curve, Plot
+from app.panels.plot import Plot
+from app.panels.plot_header import Curve
 from app.panels.setting_values import format_value
 from app.theme import set_role
 from engine.messages import (
@@ -231,7 +232,7 @@ class MetricsPanel(Panel):
         button.setToolTip(meaning)
         button.setAccessibleName(meaning)
         set_role(button, "quiet-small")
-        plot.header.insertWidget(plot.header.indexOf(plot.title_label) + 1, button)
+        plot.header.add_control(button)
         return button
 
     def _show_speed(self) -> None:

@@ -3,7 +3,6 @@
 A plot draws what it is given; what is drawn, and when, is the metrics panel's business.
 """
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +18,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QGraphicsGridLayout,
-    QHBoxLayout,
     QLabel,
     QMenu,
     QSizePolicy,
@@ -31,6 +29,7 @@ from app.palette import DARK, Palette
 from app.panels.axis_ticks import grown_end, linear_ticks, log_ticks, padded_range
 from app.panels.mark_lines import MarkLines
 from app.panels.metrics_history import Mark, MarkKind, nearest
+from app.panels.plot_header import Curve, PlotHeader
 from app.theme import set_role
 
 AXIS_WIDTH_PX = 40
@@ -38,17 +37,6 @@ AXIS_HEIGHT_PX = 20
 TICK_POINT_SIZE = 7.5
 MARK_REACH_PX = 5
 TICK_MARGIN_PX = 6
-
-
-@dataclasses.dataclass(frozen=True)
-class Curve:
-    """One curve: its key, its word in the legend, its colour's name in the palette."""
-
-    key: str
-    word: str
-    color: str
-    dots: bool = False
-    digits: int = 4  # significant, under the pointer
 
 
 class Plot(QWidget):
@@ -80,14 +68,14 @@ class Plot(QWidget):
         self._can_log = can_log
         self._curves = tuple(curves)
         self._colors = DARK
-        self._words = {curve.key: curve.word for curve in curves}
         self._data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._marks: Sequence[Mark] = ()
         self._cursor_step: float | None = None
         outer = QVBoxLayout(self)
         outer.setContentsMargins(12, 10, 8, 6)
         outer.setSpacing(6)
-        outer.addLayout(self._build_header())
+        self.header = PlotHeader(title, curves, self)
+        outer.addWidget(self.header)
         outer.addWidget(self._build_view(), 1)
         self._build_reading()
         self.set_colors(DARK)
@@ -118,7 +106,7 @@ class Plot(QWidget):
 
     def legend_text(self, key: str) -> str:
         """A curve's word in the legend."""
-        return self._legend[key].text()
+        return self.header.text(key)
 
     def place_of(self, step: float) -> QPointF:
         """Where a step is in this widget, at half the height of the curves."""
@@ -144,9 +132,7 @@ class Plot(QWidget):
 
     def set_word(self, key: str, word: str, tooltip: str = "") -> None:
         """Change a curve's word in the legend."""
-        self._words[key] = word
-        self._legend[key].setToolTip(tooltip)
-        self._write_legend()
+        self.header.set_word(key, word, tooltip)
 
     def fit(self, first: float, last: float) -> None:
         """Show the steps from `first` to `last`, and the height of the curves there."""
@@ -194,7 +180,7 @@ class Plot(QWidget):
             axis.setTextPen(pg.mkPen(colors.muted))
         self._cursor.setPen(pg.mkPen(colors.disabled))
         self._lines.take(self._marks, colors)
-        self._write_legend()
+        self.header.set_colors(colors)
 
     def show_cursor(self, step: float | None) -> None:
         """Show the values at a step, or no values."""
@@ -216,19 +202,6 @@ class Plot(QWidget):
         self._reading.move(left if on_right else area.right() - width, area.top())
 
     # --- building -------------------------------------------------------------------------------
-
-    def _build_header(self) -> QHBoxLayout:
-        self.header = QHBoxLayout()
-        self.header.setSpacing(8)
-        self.header.addStrut(20)
-        self.title_label = QLabel(self.title.upper(), self)
-        set_role(self.title_label, "title")
-        self.header.addWidget(self.title_label)
-        self.header.addStretch(1)
-        self._legend = {curve.key: QLabel(self) for curve in self._curves}
-        for word in self._legend.values():
-            self.header.addWidget(word)
-        return self.header
 
     def _build_view(self) -> pg.GraphicsView:
         # Put together by hand: a PlotWidget brings seven menus without a parent along.
@@ -390,13 +363,6 @@ class Plot(QWidget):
         highest = top - (top - bottom) * TICK_MARGIN_PX / height  # above, half a number is cut off
         self._axes[0].setTicks([[t for t in ticks(bottom, top, upward) if t[0] <= highest]])
         self._axes[1].setTicks([linear_ticks(left, right, across)])
-
-    def _write_legend(self) -> None:
-        for curve in self._curves:
-            color = getattr(self._colors, curve.color)
-            label = self._legend[curve.key]
-            label.setText(f"● {self._words[curve.key]}")
-            label.setStyleSheet(f"color: {color}; font-size: 8.5pt")
 
     def _reading_text(self, step: float) -> str:
         lines = []

@@ -1,17 +1,19 @@
 """Small pictures of photos, decoded beside the window's thread.
 
-The latest wish is served first, since it is what the user looks at; wishes that have waited too
-long are dropped and come again when their row is painted again. The worker thread ends by itself
+The latest wishes are served first, since they are what the user looks at; those made together, as
+a painted page makes them, in their order. Wishes that have waited too long are dropped and come
+again when their row is painted again. The worker thread ends by itself
 when there is nothing left to do.
 """
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QImage
 
 from engine.dataset.images import load_thumbnail
@@ -23,6 +25,15 @@ WAITING_LIMIT = 120
 log = logging.getLogger(__name__)
 
 ReadThumbnail = Callable[[Path, int, bool], np.ndarray]  # path, size, rotate by EXIF -> (h, w, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Wish:
+    """A picture wished for; `batch` numbers the turns of the window's event loop with wishes."""
+
+    path: Path
+    rotate_by_exif: bool
+    batch: int
 
 
 class _Results(QObject):
@@ -45,21 +56,28 @@ class ThumbnailLoader(QObject):
         self._results.ready.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._results.failed.connect(self._take_failure, Qt.ConnectionType.QueuedConnection)
         self._lock = threading.Lock()
-        self._waiting: dict[int, tuple[Path, bool]] = {}  # the latest wish last
-        self._at_work: int | None = None
+        self._waiting: dict[int, _Wish] = {}  # the latest last
+        self._batch = 0
+        self._batch_end = QTimer(self)
+        self._batch_end.setSingleShot(True)
+        self._batch_end.setInterval(0)
+        self._batch_end.timeout.connect(self._end_batch)
+        self._at_work: tuple[int, int] | None = None  # generation and index
         self._generation = 0
         self._worker: threading.Thread | None = None
 
     def request(self, index: int, path: Path, rotate_by_exif: bool) -> None:
         """Wish for a picture; `loaded` or `failed` tells of it."""
+        if not self._batch_end.isActive():
+            self._batch_end.start()
         with self._lock:
-            if self._at_work == index:
+            if self._at_work == (self._generation, index):
                 return
             self._waiting.pop(index, None)
-            self._waiting[index] = (path, rotate_by_exif)
+            self._waiting[index] = _Wish(path, rotate_by_exif, self._batch)
             while len(self._waiting) > WAITING_LIMIT:
                 del self._waiting[next(iter(self._waiting))]
-            if self._worker is None:
+            if self._worker is None or not self._worker.is_alive():
                 self._worker = threading.Thread(target=self._work, name="thumbnails")
                 self._worker.start()
 
@@ -85,18 +103,27 @@ class ThumbnailLoader(QObject):
                     self._at_work = None
                     self._worker = None
                     return
-                index, (path, rotate_by_exif) = self._waiting.popitem()
-                self._at_work = index
+                index, wish = self._next_wish()
                 generation = self._generation
+                self._at_work = (generation, index)
             try:
-                pixels = np.ascontiguousarray(self._read(path, THUMBNAIL_PX, rotate_by_exif))
+                read = self._read(wish.path, THUMBNAIL_PX, wish.rotate_by_exif)
             except EngineError as error:
-                log.warning("no thumbnail of %s: %s", path.name, error)
+                log.warning("no thumbnail of %s: %s", wish.path.name, error)
                 results.failed.emit(generation, index, str(error))
                 continue
+            pixels = np.ascontiguousarray(read)
             height, width = pixels.shape[:2]
             image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
             results.ready.emit(generation, index, image.copy())
+
+    def _next_wish(self) -> tuple[int, _Wish]:
+        newest = next(reversed(self._waiting.values())).batch
+        index = next(key for key, wish in self._waiting.items() if wish.batch == newest)
+        return index, self._waiting.pop(index)
+
+    def _end_batch(self) -> None:
+        self._batch += 1
 
     @Slot(int, int, QImage)
     def _take(self, generation: int, index: int, image: QImage) -> None:

@@ -3,6 +3,7 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.palette import LIGHT
@@ -220,3 +221,17 @@ def test_a_plot_is_read_and_zoomed_with_keys(panel: MetricsPanel, qtbot: QtBot) 
     assert panel.psnr.view_range[1] >= 1_000
     QTest.keyClick(panel.loss, Qt.Key.Key_Escape)
     assert panel.loss.reading == ""
+
+
+@pytest.mark.parametrize("width", [640, 780, 1_100])
+def test_no_word_of_a_legend_is_cut(panel: MetricsPanel, qtbot: QtBot, width: int) -> None:
+    panel.handle(scene_opened([photo(str(number), held_out=True) for number in range(120)]))
+    panel.resize(width, 240)
+    QApplication.processEvents()
+    for plot in panel.plots:
+        if plot.isVisible():
+            for label in plot.findChildren(QLabel):
+                if label.isVisible() and label.text().startswith("●"):
+                    assert label.width() >= label.sizeHint().width(), label.text()
+                    right = label.mapTo(plot, label.rect().topRight()).x()
+                    assert right < plot.width(), label.text()

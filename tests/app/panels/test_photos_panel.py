@@ -204,20 +204,38 @@ def test_another_scene_forgets_the_wishes_of_the_first(
     assert len([name for name in reader.read_names if name.startswith("old")]) <= 1
 
 
-def test_the_latest_wish_is_served_first_and_old_ones_are_dropped(
+def test_a_photo_at_the_place_of_one_being_read_for_another_scene_is_read_too(
+    reader: Reader, qtbot: QtBot
+) -> None:
+    loader = ThumbnailLoader(reader)
+    reader.gate.clear()
+    loader.request(0, Path("old.jpg"), False)
+    assert reader.begun.wait(5)
+    loader.cancel()
+    loader.request(0, Path("new.jpg"), False)
+    loader.request(0, Path("new.jpg"), False)
+    with qtbot.waitSignal(loader.loaded, timeout=5_000):
+        reader.gate.set()
+    assert loader.wait(5)
+    assert reader.read_names == ["old.jpg", "new.jpg"]
+
+
+def test_the_latest_page_is_served_first_from_its_top_and_old_wishes_are_dropped(
     reader: Reader, qtbot: QtBot
 ) -> None:
     loader = ThumbnailLoader(reader)
     reader.gate.clear()
     loader.request(0, Path("0.jpg"), False)
     assert reader.begun.wait(5)
-    last = WAITING_LIMIT + 50
-    for index in range(1, last + 1):
-        loader.request(index, Path(f"{index}.jpg"), False)
+    for page in (range(1, WAITING_LIMIT + 11), range(500, 505)):
+        for index in page:
+            loader.request(index, Path(f"{index}.jpg"), False)
+        qtbot.wait(20)  # the page is painted; the event loop turns
     reader.gate.set()
     assert loader.wait(5)
-    latest = [f"{index}.jpg" for index in range(last, last - WAITING_LIMIT, -1)]
-    assert reader.read_names == ["0.jpg", *latest]
+    latest = [f"{index}.jpg" for index in range(500, 505)]
+    earlier = [f"{index}.jpg" for index in range(16, WAITING_LIMIT + 11)]
+    assert reader.read_names == ["0.jpg", *latest, *earlier]
 
 
 def test_no_thread_is_left_when_the_wishes_are_served(reader: Reader, qtbot: QtBot) -> None:
