@@ -151,7 +151,8 @@ def reprojection_errors(
     local = points[seen.points] @ pose[:3, :3].T + pose[:3, 3]
     in_front = local[:, 2] > 0
     rays = local[:, :2] / np.where(in_front, local[:, 2], 1.0)[:, None]
-    distances = np.linalg.norm(to_pixels(posed.lens, rays) - seen.pixels, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # rays that miss the lens altogether
+        distances = np.linalg.norm(to_pixels(posed.lens, rays) - seen.pixels, axis=1)
     return np.asarray(np.where(in_front & np.isfinite(distances), distances, np.inf))
 
 

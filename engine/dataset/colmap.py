@@ -35,13 +35,13 @@ def looks_like_model(folder: Path) -> bool:
     return any((folder / f"{name}{kind}").is_file() for kind in _KINDS for name in names)
 
 
-def refuse_incomplete(folder: Path) -> SceneError:
+def refuse_incomplete(folder: Path, remark: str = "") -> SceneError:
     """The error for a folder with some files of a model but not those that are needed."""
     present = sorted(item.name for item in folder.iterdir() if item.suffix in _KINDS)
     return SceneError(
         f"{folder} is an incomplete COLMAP model: found {', '.join(present)}; expected cameras and "
         "images, both .bin or both .txt. Without images there are no poses. Copy the missing file "
-        "or export the model again.",
+        f"or export the model again.{remark}",
         path=folder,
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from engine.dataset.lenses import MODELS_BY_NAME
-from engine.dataset.scene import Distortion
+from engine.dataset.scene import LARGEST_COORDINATE, Distortion
 from engine.errors import SceneError
 
 
@@ -57,10 +57,12 @@ def make_lens(
             value=values,
         )
     focal = values[: MODELS_BY_NAME[model].focal_count]
-    if width < 1 or height < 1 or not np.isfinite(values).all() or min(focal) <= 0:
+    usable = bool((np.abs(values) < LARGEST_COORDINATE).all())  # false for NaN too
+    if width < 1 or height < 1 or not usable or min(focal) <= 0:
         raise SceneError(
             f"{place}: found a size of {width}x{height} and the parameters {list(values)}; "
-            "expected a size of at least 1x1, finite parameters and positive focal lengths.",
+            "expected at least 1x1 pixels, finite parameters of a sensible size and positive "
+            "focal lengths.",
             path=path,
             value=values,
         )
@@ -74,10 +76,12 @@ def check_pose(
     translation: Float[np.ndarray, "3"],
 ) -> None:
     """Raises SceneError when a pose is not finite or its quaternion is zero."""
-    finite = np.isfinite(quaternion).all() and np.isfinite(translation).all()
-    if not finite or np.linalg.norm(quaternion) < 1e-9:
+    pose = np.concatenate([quaternion, translation])
+    usable = bool((np.abs(pose) < LARGEST_COORDINATE).all())  # false for NaN too
+    if not usable or np.linalg.norm(quaternion) < 1e-9:
         raise SceneError(
             f"{place}: found the quaternion {quaternion.tolist()} and the translation "
-            f"{translation.tolist()}; expected finite numbers and a quaternion that is not zero.",
+            f"{translation.tolist()}; expected finite numbers of a sensible size and a "
+            "quaternion that is not zero.",
             path=path,
         )

@@ -101,10 +101,12 @@ def _layout_of_folder(path: Path, loading: Loading) -> Layout | None:
         return Layout(path, partial(read_transforms, path / "transforms.json"))
     if any((path / name).is_file() for name in _BLENDER_NAMES[:2]):
         return Layout(path, partial(read_blender, path))
+    has_bounds = (path / "poses_bounds.npy").is_file()
+    remark = " The poses in poses_bounds.npy (LLFF) are not read here." if has_bounds else ""
     for name in (*_MODEL_PARENTS, "sparse_orig"):
         for folder in (path / name, *_subfolders(path / name)):
             if looks_like_model(folder):
-                raise refuse_incomplete(folder)
+                raise refuse_incomplete(folder, remark)
     return None
 
 

@@ -11,7 +11,7 @@ from engine.dataset.layout import find_layout
 from engine.dataset.loading import Cancelled, Loading, Progress
 from engine.dataset.photo_matching import MatchedPhoto, match_photos
 from engine.dataset.posed_files import PosedFiles
-from engine.dataset.scene import Finding, Scene
+from engine.dataset.scene import LARGEST_COORDINATE, Finding, Scene
 from engine.errors import SceneError
 from engine.ply import PlyError
 from engine.settings import Settings
@@ -84,7 +84,7 @@ def _unused_masks(root: Path) -> list[Finding]:
 
 
 def _finite_points(posed: PosedFiles) -> PosedFiles:
-    finite = np.asarray(np.isfinite(posed.points).all(axis=1))
+    finite = np.asarray((np.abs(posed.points) < LARGEST_COORDINATE).all(axis=1))
     if finite.all():
         return posed
     message = f"{int((~finite).sum())} sparse points are not finite and were dropped."

@@ -68,7 +68,9 @@ def read_header(path: Path) -> PhotoHeader:
     try:
         with Image.open(path) as image:
             alpha = image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info
-            orientation = image.getexif().get(_ORIENTATION, 1)
+            # Of a PNG, getexif decodes the whole picture unless the chunk came before it.
+            unsaid = image.format == "PNG" and "exif" not in image.info
+            orientation = 1 if unsaid else image.getexif().get(_ORIENTATION, 1)
             size = image.size
     except DECODER_ERRORS as error:
         raise decoding_error(path, error) from error

@@ -143,9 +143,11 @@ def _refuse_too_much(scene: Scene) -> None:
 
 def _without_broken(scene: Scene, kept: list[int], broken: list[tuple[int, str]]) -> Scene:
     photos = tuple(scene.photos[place] for place in kept)
-    if all(photo.held_out for photo in photos):
+    had_training = len(scene.training) > 0  # an evaluation opens the held-out photos alone
+    if not photos or (had_training and all(photo.held_out for photo in photos)):
+        what = "to train on" if had_training else "to measure on"
         raise SceneError(
-            f"No photo of {scene.name} is left to train on: {len(broken)} of {len(scene.photos)} "
+            f"No photo of {scene.name} is left {what}: {len(broken)} of {len(scene.photos)} "
             f"cannot be decoded. {broken[0][1]}",
             path=scene.photos[broken[0][0]].path,
         )

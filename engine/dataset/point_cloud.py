@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from engine.dataset.scene import Finding
+from engine.dataset.scene import LARGEST_COORDINATE, Finding
 from engine.errors import SceneError
 from engine.ply import PlyHeader, read_ply, read_ply_header
 
@@ -51,7 +51,7 @@ def read_point_cloud(
     positions = np.stack([rows[axis].astype(np.float64) for axis in "xyz"], axis=1)
     findings: list[Finding] = []
     colors = _colors(path, rows, findings)
-    finite = np.asarray(np.isfinite(positions).all(axis=1))
+    finite = np.asarray((np.abs(positions) < LARGEST_COORDINATE).all(axis=1))
     dropped = int(len(finite) - finite.sum())
     if len(finite) and not finite.any():
         raise SceneError(

@@ -14,6 +14,8 @@ from jaxtyping import Float, UInt8
 
 from engine.cameras import Camera
 
+LARGEST_COORDINATE = 1e12  # beyond, a number in a file is damage and not a place
+
 Severity = Literal["ok", "warning", "error"]
 
 
@@ -82,7 +84,9 @@ class Scene:
     frame: SceneFrame
     findings: tuple[Finding, ...]
     has_alpha: bool
-    random_half_size: float | None  # half edge of the cube for a random start, None: camera volume
+    # Half edge of the cube for a random start, round the files' origin and in their units; None:
+    # what the training cameras see.
+    random_half_size: float | None
 
     @property
     def training(self) -> tuple[Photo, ...]:

@@ -17,7 +17,7 @@ from engine.cameras import invert_pose, opengl_to_opencv
 from engine.dataset.loading import Loading
 from engine.dataset.point_cloud import read_point_cloud
 from engine.dataset.posed_files import LensGuess, PosedFile, PosedFiles
-from engine.dataset.scene import Distortion, Finding
+from engine.dataset.scene import LARGEST_COORDINATE, Distortion, Finding
 from engine.errors import EngineError, SceneError
 
 BLENDER_SPLITS = {"train": False, "test": True}  # split -> held out; "val" is not used
@@ -139,7 +139,7 @@ def _pose(matrix: object) -> Float[np.ndarray, "4 4"] | None:
         values = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError):
         return None
-    if values.shape not in ((4, 4), (3, 4)) or not np.isfinite(values).all():
+    if values.shape not in ((4, 4), (3, 4)) or not (np.abs(values) < LARGEST_COORDINATE).all():
         return None
     pose = np.eye(4)
     pose[:3] = values[:3]
@@ -217,7 +217,11 @@ def _number(path: Path, place: str, values: Values, key: str) -> float | None:
     value = values.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (abs(value) < LARGEST_COORDINATE)
+    ):
         raise SceneError(
             f"{place}: '{key}' is {value!r}; expected a finite number.", path=path, value=value
         )

@@ -83,14 +83,16 @@ def _ray_of_middle(lens: Distortion) -> Points:
     inner = intrinsics_of(lens)
     target = np.array([[lens.width / 2, lens.height / 2]])
     ray = (target - [inner.cx, inner.cy]) / [inner.fx, inner.fy]
-    for _ in range(50):
+    for _ in range(50):  # a handful of steps for any lens that can be used
         miss = to_pixels(lens, ray) - target
         if np.abs(miss).max() < 1e-3:
             return np.asarray(ray)
         if not np.isfinite(miss).all():
             break
-        step, _ = _jacobian(lens, ray)
-        ray = ray - np.linalg.solve(step[0], miss[0])[None]
+        slope, determinant = _jacobian(lens, ray)
+        if not abs(determinant[0]) > 1e-12:
+            break
+        ray = ray - np.linalg.solve(slope[0], miss[0])[None]
     raise _nonsense(lens, "sends no ray to the middle of the photo")
 
 
@@ -102,7 +104,8 @@ def _jacobian(lens: Distortion, rays: Points) -> tuple[np.ndarray, np.ndarray]:
         for shift in (np.array([[delta, 0.0]]), np.array([[0.0, delta]]))
     ]
     matrix = np.stack(columns, axis=2)
-    return matrix, np.linalg.det(matrix)
+    determinant = matrix[:, 0, 0] * matrix[:, 1, 1] - matrix[:, 0, 1] * matrix[:, 1, 0]
+    return matrix, determinant
 
 
 def _reach(lens: Distortion, middle: Points, angles: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from engine.dataset.load import load_scene
+from engine.errors import SceneError
 from engine.settings import Settings
 from tests.engine.dataset.scene_files import (
     make_views,
@@ -45,3 +46,32 @@ def test_blender_uses_its_own_split(tmp_path: Path) -> None:
     assert [photo.name for photo in scene.held_out] == [f"test/r_{i}.png" for i in range(3)]
     assert scene.has_alpha
     assert scene.random_half_size == 1.3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_byte_anywhere_gives_a_scene_or_a_named_error(tmp_path: Path, seed: int) -> None:
+    write_colmap(tmp_path / "bin", make_views(4, points=6))
+    write_colmap(tmp_path / "txt", make_views(4, points=6), "txt")
+    write_transforms(tmp_path / "json", make_views(4))
+    files = [
+        path for path in sorted(tmp_path.rglob("*")) if path.suffix in (".bin", ".txt", ".json")
+    ]
+    random = np.random.default_rng(seed)
+    for _ in range(15):
+        path = files[random.integers(len(files))]
+        whole = path.read_bytes()
+        damaged = bytearray(whole)
+        damaged[random.integers(len(whole))] = random.integers(256)
+        path.write_bytes(damaged)
+        root = tmp_path / path.relative_to(tmp_path).parts[0]
+        message = ""
+        try:
+            scene = load_scene(root, Settings())
+        except SceneError as error:
+            message = str(error)
+        path.write_bytes(whole)
+        if message:
+            assert str(tmp_path) in message
+            continue
+        assert np.isfinite([photo.camera.world_to_camera for photo in scene.photos]).all()
+        assert np.isfinite(scene.points).all()

@@ -112,6 +112,17 @@ def test_near_misses_are_found_and_told(
     assert [item.file for item in found(scene, code)] == [named if "a/b" not in named else on_disk]
 
 
+def test_upper_and_lower_case_extensions_are_alike_and_each_file_counts_once(
+    tmp_path: Path,
+) -> None:
+    names = [f"{i}.{['JPG', 'jpg', 'jpeg', 'JPEG'][i % 4]}" for i in range(9)]
+    write_colmap(tmp_path, make_views(9, names=names))
+    picture(make_views(), 0).save(tmp_path / "images" / "EXTRA.JPG")
+    scene = opened(tmp_path)
+    assert [photo.name for photo in scene.photos] == sorted(names)
+    assert [item.file for item in found(scene, "photo_without_pose")] == ["EXTRA.JPG"]
+
+
 def test_an_ambiguous_stem_is_no_match(tmp_path: Path) -> None:
     others = [f"photo_{i}.png" for i in range(8)]
     write_colmap(tmp_path, make_views(9, names=[*others, "shot.jpeg"]), photos=False)

@@ -1,3 +1,4 @@
+import dataclasses
 import threading
 import time
 from pathlib import Path
@@ -88,6 +89,18 @@ def test_with_no_training_photo_left_loading_fails_by_name(tmp_path: Path) -> No
         photo.path.write_bytes(photo.path.read_bytes()[:-300])
     with pytest.raises(SceneError, match=r"left to train on: 2 of 3 .*01\.jpg cannot be decoded"):
         stored(scene).load_all()
+
+
+def test_held_out_photos_alone_may_lose_some_but_not_all(tmp_path: Path) -> None:
+    scene = scene_in(tmp_path, 17)
+    alone = dataclasses.replace(scene, photos=scene.held_out)
+    assert len(alone.photos) == 3
+    alone.photos[0].path.write_bytes(b"")
+    assert len(stored(alone).load_all().photos) == 2
+    for photo in alone.photos:
+        photo.path.write_bytes(b"")
+    with pytest.raises(SceneError, match="left to measure on: 3 of 3"):
+        stored(alone).load_all()
 
 
 def test_progress_counts_to_the_end_in_the_callers_thread(tmp_path: Path) -> None:

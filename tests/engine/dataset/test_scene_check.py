@@ -119,7 +119,7 @@ def test_a_lens_of_another_run_is_told_by_reprojection(
     right = Distortion("PINHOLE", (300.0, 300.0, 320.0, 240.0), 640, 480)
     wrong = Distortion(model, (*focal, 320.0, 240.0, *extras), 640, 480)
     for name, lens in (("right", right), ("wrong", wrong)):
-        views = make_views(9, lens=right)
+        views = make_views(3, lens=right)
         views.points *= 3  # out to the borders of the pictures, where a lens matters
         folder = write_colmap(tmp_path / name, views)
         other = dataclasses.replace(views, lenses={1: lens})

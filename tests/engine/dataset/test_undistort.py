@@ -1,5 +1,7 @@
 """Undistortion, checked without any other program: rays, straight lines, areas."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,13 @@ def unbend(lens: Distortion, pixels: np.ndarray) -> np.ndarray:
     return rays
 
 
+@cache
+def rays_of_every_pixel(model: str) -> np.ndarray:
+    columns, rows = np.meshgrid(np.arange(WIDTH) + 0.5, np.arange(HEIGHT) + 0.5)
+    pixels = np.stack([columns.ravel(), rows.ravel()], axis=1)
+    return unbend(lens_of(model), pixels).reshape(HEIGHT, WIDTH, 2)
+
+
 @pytest.mark.parametrize("model", LENSES)
 def test_a_ray_that_is_bent_comes_back_straight(model: str) -> None:
     lens = lens_of(model)
@@ -85,9 +94,7 @@ def test_the_grid_says_what_the_formula_says(model: str) -> None:
 def test_a_picture_painted_through_the_lens_comes_back_undistorted(model: str) -> None:
     """A smooth picture of the ray's direction, distorted exactly, then undistorted."""
     lens = lens_of(model)
-    columns, rows = np.meshgrid(np.arange(WIDTH) + 0.5, np.arange(HEIGHT) + 0.5)
-    pixels = np.stack([columns.ravel(), rows.ravel()], axis=1)
-    painted = unbend(lens, pixels).reshape(HEIGHT, WIDTH, 2).astype(np.float32)
+    painted = rays_of_every_pixel(model).astype(np.float32)
     view = pinhole_view(lens)
     undone = undistort(painted, lens)
     columns, rows = np.meshgrid(np.arange(view.width) + 0.5, np.arange(view.height) + 0.5)
@@ -100,8 +107,7 @@ def test_a_picture_painted_through_the_lens_comes_back_undistorted(model: str) -
 @pytest.mark.parametrize("model", LENSES)
 def test_straight_edges_of_the_world_are_straight_in_the_picture(model: str) -> None:
     lens = lens_of(model)
-    columns, rows = np.meshgrid(np.arange(WIDTH) + 0.5, np.arange(HEIGHT) + 0.5)
-    rays = unbend(lens, np.stack([columns.ravel(), rows.ravel()], axis=1)).reshape(HEIGHT, WIDTH, 2)
+    rays = rays_of_every_pixel(model)
     # a world that is bright left of the line x = 0.1 y + 0.2, with a soft edge two pixels wide
     side = (0.2 + 0.1 * rays[..., 1] - rays[..., 0]) * intrinsics_of(lens).fx
     painted = np.clip(side / 2 + 0.5, 0, 1)[..., None].astype(np.float32)
