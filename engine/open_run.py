@@ -12,7 +12,7 @@ from cuda_rasterizer import describe
 from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Scene
 from engine.errors import ExportError
-from engine.export.splat_files import Written, write_splats
+from engine.export.splat_files import Written, write_splats_in_phases
 from engine.run.atomic_file import disk_error
 from engine.run.checkpoint import save_checkpoint, verify_checkpoint
 from engine.run.journal import Journal
@@ -211,9 +211,9 @@ class OpenRun:
                 path=path,
             ) from error
 
-    def export(self, path: Path) -> Written:
-        """Write the splats as PLY in the coordinates of the scene's files."""
-        return write_splats(path, self.trainer.model, self.scene.frame)
+    def export(self, path: Path) -> Generator[int, None, Written]:
+        """Write the splats as PLY in the coordinates of the scene's files, in phases."""
+        return write_splats_in_phases(path, self.trainer.model, self.scene.frame)
 
     def close(self, *, keep_photos: bool = False) -> str | None:
         """Write what is buffered, close the files and end the decoders."""

@@ -66,10 +66,7 @@ class RunCommands:
 
     def _touch_device(self, name: str, value: Value) -> None:
         if name == "threads":
-            try:
-                set_threads(int(value))
-            except RuntimeError as error:
-                raise SettingError(f"threads cannot be {value}: {error}.", value=value) from error
+            set_threads(int(value))
         elif name == "low_priority":
             self._session.notice(set_low_priority(bool(value)))
 

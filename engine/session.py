@@ -12,6 +12,7 @@ from pathlib import Path
 
 from engine import messages as m
 from engine.errors import EngineError, ExportError, TrainingError
+from engine.export.splat_files import Written
 from engine.inbox import Inbox
 from engine.memory import is_out_of_memory
 from engine.messages import Event, PhotoScore, State
@@ -223,8 +224,13 @@ class Session:
 
     def export(self, run: OpenRun, path: Path) -> bool:
         """Write the splats; whether the file stands. An error is told and stops nothing else."""
+        phases = run.export(path)
         try:
-            written = run.export(path)
+            while True:
+                next(phases)
+                self.serve_view()
+        except StopIteration as done:
+            written: Written = done.value
         except ExportError as error:
             self.report_error(error)
             return False

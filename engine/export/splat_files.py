@@ -6,6 +6,7 @@ scene's files; `f_rest_*` is channel-major: all coefficients of red, then green,
 
 import dataclasses
 import math
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from engine.run.atomic_file import atomic_file, disk_error
 from engine.training.gaussians import SH_C0, Gaussians
 
 REST_COEFFICIENTS = 15  # degrees 1 to 3
+CHUNK = 65_536  # splats prepared at a time: about 10 ms of work, and no second copy of the model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,27 +41,46 @@ class Loaded:
 
 
 def write_splats(path: Path, splats: Gaussians, frame: SceneFrame) -> Written:
+    """`write_splats_in_phases` without a pause."""
+    phases = write_splats_in_phases(path, splats, frame)
+    while True:
+        try:
+            next(phases)
+        except StopIteration as done:
+            written: Written = done.value
+            return written
+
+
+def write_splats_in_phases(
+    path: Path, splats: Gaussians, frame: SceneFrame
+) -> Generator[int, None, Written]:
     """Write a PLY atomically, in the coordinates of the scene's files.
 
     Splats with a value that is not finite or with a zero quaternion are left out and counted.
-    Raises ExportError (disk full, no such folder); what stood at `path` then stays.
+    Yields the number of splats prepared so far; they may not change meanwhile. Raises ExportError
+    (disk full, no such folder); what stood at `path` then stays.
     """
-    values = _as_columns(splats, frame)
-    good = _is_sound(values, values[:, -4:])
     names = _property_names()
-    rows = np.empty(int(good.sum()), dtype=[(name, "f4") for name in names])
-    for column, name in enumerate(names):
-        rows[name] = values[good, column]
+    rows = np.empty(len(splats), dtype=[(name, "f4") for name in names])
+    raw = {name: tensor.detach().cpu() for name, tensor in splats.items()}
+    count = 0
+    for start in range(0, len(splats), CHUNK):
+        values = _as_columns({n: t[start : start + CHUNK] for n, t in raw.items()}, frame)
+        good = values[_is_sound(values, values[:, -4:])]
+        for column, name in enumerate(names):
+            rows[name][count : count + len(good)] = good[:, column]
+        count += len(good)
+        yield start + len(values)
     try:
         with atomic_file(path) as handle:
-            write_ply(handle, {"vertex": rows})
+            write_ply(handle, {"vertex": rows[:count]})
     except OSError as error:
         raise ExportError(
             disk_error(path, error) + " Free some space or choose another place; what stood there "
             "before is unchanged.",
             path=path,
         ) from error
-    return Written(splats=len(rows), dropped=len(good) - len(rows))
+    return Written(splats=count, dropped=len(rows) - count)
 
 
 def _property_names() -> list[str]:
@@ -73,9 +94,8 @@ def _property_names() -> list[str]:
     ]
 
 
-def _as_columns(splats: Gaussians, frame: SceneFrame) -> np.ndarray:
-    count = len(splats)
-    raw = {name: tensor.detach().cpu() for name, tensor in splats.items()}
+def _as_columns(raw: Mapping[str, Tensor], frame: SceneFrame) -> np.ndarray:
+    count = len(raw["means"])
     return np.concatenate(
         [
             frame.to_file(raw["means"].numpy()).astype(np.float32),

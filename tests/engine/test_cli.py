@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -242,10 +243,11 @@ def test_an_error_while_training_leaves_with_1_and_a_checkpoint(
 def test_a_promised_file_that_is_missing_means_failure(
     scene: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(path: Path, *_: object) -> Written:
+    def lost(path: Path, *_: object) -> Generator[int, None, Written]:
+        yield 1
         return Written(splats=1, dropped=0)
 
-    monkeypatch.setattr("engine.open_run.write_splats", lost)
+    monkeypatch.setattr("engine.open_run.write_splats_in_phases", lost)
     said = failing(capsys, ["train", str(scene), "--output", str(tmp_path / "r"), *SHORT], 1)
     assert "step-000006.ply is missing" in said
 

@@ -19,6 +19,8 @@ from engine.engine_thread import Engine
 from engine.errors import LoadingCancelled, TrainingError
 from engine.export.splat_files import read_splats
 from engine.messages import Command, State
+from engine.run.journal import Journal
+from engine.run.metrics_log import MetricsLog
 from engine.states import is_legal
 from engine.training.trainer import Trainer
 from tests.engine.driving import SECONDS, Driver, quick, running_engine, write_tiny_scene
@@ -285,6 +287,21 @@ def test_a_full_disk_stops_no_training_and_spoils_no_old_file(
     monkeypatch.undo()
     assert driver.ask(m.Save(), m.Saved).path.is_file()
     assert list(tmp_path.rglob("*.part")) == []
+
+
+def test_a_log_that_cannot_be_written_is_told_once_and_stops_nothing(
+    driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(MetricsLog, "append", full)
+    monkeypatch.setattr(Journal, "record", full)
+    driver.open(scene, tmp_path / "run", quick(iterations=12))
+    driver.wait(m.Finished)
+    told = [event.message for event in driver.all(m.Noticed) if "No space left" in event.message]
+    assert len(told) == 1
+    assert "Training goes on" in told[0]
 
 
 def test_resuming_goes_on_where_the_last_checkpoint_is(

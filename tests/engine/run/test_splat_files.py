@@ -10,6 +10,7 @@ import torch
 
 from engine.dataset.scene import SceneFrame
 from engine.errors import ExportError
+from engine.export import splat_files
 from engine.export.saved_model import SavedModel
 from engine.export.splat_files import read_splats, write_splats
 from engine.ply import read_ply, read_ply_header
@@ -212,6 +213,21 @@ def test_anything_else_is_refused_by_name(tmp_path: Path, content: bytes) -> Non
     path.write_bytes(content)
     with pytest.raises(ExportError, match=r"s\.ply"):
         read_splats(path)
+
+
+def test_a_large_model_is_written_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splat_files, "CHUNK", 4)
+    splats = changed(some_splats(10), "means", 5, math.nan)
+    phases = splat_files.write_splats_in_phases(tmp_path / "s.ply", splats, SceneFrame())
+    assert [next(phases) for _ in range(3)] == [4, 8, 10]
+    assert not (tmp_path / "s.ply").exists()
+    with pytest.raises(StopIteration) as done:
+        next(phases)
+    assert (done.value.value.splats, done.value.value.dropped) == (9, 1)
+    kept = torch.tensor([0, 1, 2, 3, 4, 6, 7, 8, 9])
+    assert torch.equal(read_splats(tmp_path / "s.ply").splats.sh_rest, splats.sh_rest[kept])
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
