@@ -445,3 +445,16 @@ def test_a_moved_run_opens_with_its_scene_given(
     arguments = ["train", str(scene), "--output", str(moved), "--resume", "--iterations", "8"]
     assert cli.main(arguments) == 0
     assert len(read_ply(moved / "exports" / "step-000008.ply")["vertex"]) == 40
+
+
+def test_the_built_in_scene_is_trained_and_measured_by_its_name(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    small = ["--resolution", "8", "--threads", "1", "--json"]
+    folder = str(tmp_path / "r")
+    assert cli.main(["train", "demo", "--output", folder, "--iterations", "3", *small]) == 0
+    trained = strict(capsys.readouterr().out)
+    assert RunFolder(tmp_path / "r").read_facts()[1].scene == "demo"
+    assert cli.main(["eval", folder, "demo", "--json"]) == 0
+    assert strict(capsys.readouterr().out)["psnr"] == trained["psnr"]
+    assert cli.main(["check", "demo", "--json"]) == 0
