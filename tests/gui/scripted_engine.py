@@ -118,7 +118,7 @@ class ScriptedEngine:
         self._wake_pending = False
         self._lock = threading.Lock()
         self._scripts: queue.SimpleQueue[Callable[[], bool]] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="scripted-engine")
+        self._thread = threading.Thread(target=self._run, name="scripted-engine", daemon=True)
 
     # --- the handle ---
 

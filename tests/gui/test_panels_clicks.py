@@ -17,10 +17,18 @@ from engine.messages import (
     SettingApplied,
     State,
 )
-from engine.settings import all_settings
+from engine.settings import Settings, all_settings
 from tests.gui.window_room import LIMIT_MS, Room
 
 pytestmark = pytest.mark.gl
+
+
+@pytest.fixture
+def panel_room(painted_room: Room) -> Room:
+    """The window that the tests share, with default settings and nothing posted yet."""
+    painted_room.window.settings_panel.set_start_values(Settings(), "classic", Settings())
+    painted_room.engine.commands.clear()
+    return painted_room
 
 
 def place_of(widget: QWidget, inside: QPoint | None = None) -> QPoint:
@@ -50,8 +58,8 @@ def posted(room: Room, kind: type[Command]) -> Callable[[], bool]:
     return lambda: any(isinstance(command, kind) for command in room.engine.commands)
 
 
-def test_a_click_on_the_groove_puts_the_knob_there_and_posts_it(painted_room: Room) -> None:
-    room = painted_room
+def test_a_click_on_the_groove_puts_the_knob_there_and_posts_it(panel_room: Room) -> None:
+    room = panel_room
     room.open()
     bring_into_sight(room, "opacity_lr")
     row = room.window.settings_panel.row("opacity_lr")
@@ -67,8 +75,8 @@ def test_a_click_on_the_groove_puts_the_knob_there_and_posts_it(painted_room: Ro
     assert not slider.isSliderDown()
 
 
-def test_a_drag_with_the_mouse_is_one_gesture_with_few_posts(painted_room: Room) -> None:
-    room = painted_room
+def test_a_drag_with_the_mouse_is_one_gesture_with_few_posts(panel_room: Room) -> None:
+    room = panel_room
     room.open()
     bring_into_sight(room, "opacity_lr")
     slider = room.window.settings_panel.row("opacity_lr").slider
@@ -96,8 +104,8 @@ def test_a_drag_with_the_mouse_is_one_gesture_with_few_posts(painted_room: Room)
     assert commands[-1].value == room.window.settings_panel.settings()["opacity_lr"]
 
 
-def test_a_value_is_typed_with_the_keyboard_and_undone_with_ctrl_z(painted_room: Room) -> None:
-    room = painted_room
+def test_a_value_is_typed_with_the_keyboard_and_undone_with_ctrl_z(panel_room: Room) -> None:
+    room = panel_room
     room.open()
     bring_into_sight(room, "opacity_lr")
     field = room.window.settings_panel.row("opacity_lr").field
@@ -123,8 +131,9 @@ def test_a_value_is_typed_with_the_keyboard_and_undone_with_ctrl_z(painted_room:
     assert first.gesture != second.gesture
 
 
-def test_the_dot_of_a_changed_row_takes_the_change_back(painted_room: Room) -> None:
-    room = painted_room
+def test_the_dot_of_a_changed_row_takes_the_change_back(panel_room: Room) -> None:
+    room = panel_room
+    room.open()
     bring_into_sight(room, "opacity_lr")
     panel = room.window.settings_panel
     panel.row("opacity_lr").edited.emit("opacity_lr", 0.5, 1)
@@ -136,8 +145,8 @@ def test_the_dot_of_a_changed_row_takes_the_change_back(painted_room: Room) -> N
     assert not dot.isVisible()
 
 
-def test_the_buttons_of_deeds_post_them(painted_room: Room) -> None:
-    room = painted_room
+def test_the_buttons_of_deeds_post_them(panel_room: Room) -> None:
+    room = panel_room
     room.open()
     buttons = room.window.action_panel.buttons
     for kind in (ResetOpacity, PruneNow, Evaluate):
@@ -146,8 +155,8 @@ def test_the_buttons_of_deeds_post_them(painted_room: Room) -> None:
         room.qtbot.waitUntil(posted(room, kind), timeout=LIMIT_MS)
 
 
-def test_a_click_on_a_photo_chooses_it_exactly_once(painted_room: Room) -> None:
-    room = painted_room
+def test_a_click_on_a_photo_chooses_it_exactly_once(panel_room: Room) -> None:
+    room = panel_room
     room.open()
     panel = room.window.photos_panel
     chosen: list[int] = []
@@ -161,9 +170,9 @@ def test_a_click_on_a_photo_chooses_it_exactly_once(painted_room: Room) -> None:
 
 @pytest.mark.parametrize("size", [(1280, 720), (1600, 1000)])
 def test_no_label_of_the_settings_is_cut_in_the_window(
-    painted_room: Room, size: tuple[int, int]
+    panel_room: Room, size: tuple[int, int]
 ) -> None:
-    room = painted_room
+    room = panel_room
     room.open()
     room.window.resize(*size)
     panel = room.window.settings_panel
@@ -178,8 +187,8 @@ def test_no_label_of_the_settings_is_cut_in_the_window(
                 assert label.width() >= label.sizeHint().width() - 1, label.text()
 
 
-def test_every_control_of_the_panels_has_a_name_and_a_tooltip(painted_room: Room) -> None:
-    room = painted_room
+def test_every_control_of_the_panels_has_a_name_and_a_tooltip(panel_room: Room) -> None:
+    room = panel_room
     room.open(state=State.TRAINING)
     window = room.window
     window.settings_panel.set_closed_groups([])

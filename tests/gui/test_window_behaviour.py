@@ -1,0 +1,348 @@
+"""The window tells what the engine does, allows what is legal, and closes in order."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication
+from pytestqt.qtbot import QtBot
+from shiboken6 import Shiboken
+
+from app.actions import ACTIONS
+from app.diagnostics import Problem
+from app.error_card import MOST_CARDS
+from app.palette import DARK, LIGHT
+from engine.messages import (
+    CancelLoading,
+    CommandRefused,
+    ContinueFor,
+    Evaluated,
+    Failed,
+    Finished,
+    LoadingProgressed,
+    Noticed,
+    OpenScene,
+    Pause,
+    Restart,
+    Save,
+    Saved,
+    SettingApplied,
+    Shutdown,
+    Start,
+    State,
+    StepN,
+    Stop,
+)
+from tests.gui.scripted_engine import ScriptedEngine, stepped
+from tests.gui.window_room import LIMIT_MS, Room, make_room
+
+pytestmark = pytest.mark.gl
+
+
+def enter(room: Room, state: State) -> None:
+    room.engine.enter(state)
+    room.qtbot.waitUntil(lambda: room.session.state is state, timeout=LIMIT_MS)
+
+
+def tell(room: Room, *events: object) -> None:
+    """Send events and wait until the window has taken them."""
+    seen: list[object] = []
+    room.session.event_arrived.connect(seen.append)
+    room.engine.emit(*events)  # type: ignore[arg-type]
+    room.qtbot.waitUntil(lambda: events[-1] in seen, timeout=LIMIT_MS)
+    room.session.event_arrived.disconnect(seen.append)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_each_action_can_be_used_exactly_in_its_states(painted_room: Room, state: State) -> None:
+    room = painted_room
+    if state is State.CLOSING:
+        room.window.actions_table.set_state(state)
+    else:
+        enter(room, state)
+    for info in ACTIONS:
+        if info.group != "Settings":  # undo and redo depend on what was changed as well
+            assert room.window.actions_table[info.key].isEnabled() == (state in info.states), info
+    if state is State.CLOSING:
+        room.window.actions_table.set_state(room.session.state)
+
+
+def test_buttons_post_their_commands(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    posted = room.engine.commands
+    buttons = room.window.toolbar.buttons
+    for key, expected in (("step", StepN()), ("save", Save()), ("stop", Stop())):
+        buttons[key].click()
+        assert posted[-1] == expected
+    buttons["start_pause"].click()
+    assert posted[-1] == Pause()
+    room.qtbot.waitUntil(lambda: room.session.state is State.PAUSED, timeout=LIMIT_MS)
+    assert buttons["start_pause"].text() == "Resume"
+    buttons["start_pause"].click()
+    assert posted[-1] == Start()
+
+
+def test_a_space_in_the_view_pauses(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    room.view.take_focus()
+    handle = room.window.windowHandle()
+    QTest.keyClick(handle, Qt.Key.Key_Space)
+    assert room.engine.commands[-1] == Pause()
+
+
+def test_an_error_makes_one_card_that_counts_its_repeats(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    run = room.session.run_id
+    failed = Failed(
+        run,
+        "still.jpg is 3x4, expected 4x3; export it anew.",
+        "Traceback …",
+        Path("photos/still.jpg"),
+        12,
+    )
+    tell(room, failed, failed, Failed(run, "Something else.", "", None, 12))
+    cards = room.window.error_cards.cards
+    assert [(card.problem.message[:5], card.count) for card in cards] == [
+        ("Somet", 1),
+        ("still", 2),
+    ]
+    assert cards[1].isVisible()
+    assert cards[1].count_label.text() == "2 times"
+    cards[1].copy_button.click()
+    copied = QGuiApplication.clipboard().text()
+    for part in ("expected 4x3", "photos/still.jpg", "Traceback …", "PySide6", "2 times"):
+        assert part in copied
+    cards[1].log_button.click()
+    assert room.window.log_panel.isVisible()
+    room.window.actions_table["log"].trigger()
+    assert not room.window.log_panel.isVisible()
+    for card in list(cards):
+        card.dismiss_button.click()
+    assert not room.window.error_cards.isVisible()
+
+
+def test_many_errors_leave_room_for_the_view(painted_room: Room) -> None:
+    room = painted_room
+    for number in range(20):
+        room.window.error_cards.show_problem(Problem(f"problem {number}"))
+    shown = [card for card in room.window.error_cards.cards if card.isVisible()]
+    assert [card.problem.message for card in shown] == [
+        f"problem {number}" for number in (19, 18, 17)
+    ]
+    assert len(shown) == MOST_CARDS
+
+
+def test_refusals_and_notices_are_quiet_lines(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    run = room.session.run_id
+    tell(room, CommandRefused(run, Save(), "There is nothing to save: no step was done."))
+    assert "nothing to save" in room.window.status.notice.text()
+    tell(room, Noticed(run, "The splat cap is reached."))
+    assert room.window.status.notice.toolTip() == "The splat cap is reached."
+    assert not room.window.error_cards.cards
+    assert len(QApplication.topLevelWidgets()) == len(
+        [w for w in QApplication.topLevelWidgets() if not (w.isVisible() and w.isModal())]
+    )
+
+
+def test_loading_names_the_file_and_can_be_cancelled(painted_room: Room) -> None:
+    room = painted_room
+    enter(room, State.LOADING)
+    tell(room, LoadingProgressed(room.session.run_id, "Photos", "IMG_07.jpg", 7, 30))
+    strip = room.window.loading_strip
+    assert strip.isVisible()
+    assert "IMG_07.jpg" in strip.label.text()
+    assert "7 of 30" in strip.label.text()
+    assert (strip.bar.value(), strip.bar.maximum()) == (7, 30)
+    strip.cancel_button.click()
+    assert room.engine.commands[-1] == CancelLoading()
+    enter(room, State.EMPTY)
+    assert not strip.isVisible()
+    assert room.window.empty_page.isVisible()
+
+
+def test_a_finished_run_offers_what_comes_next(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    tell(room, Finished(room.session.run_id, 3000, Path("c.safetensors"), Path("e.ply")))
+    enter(room, State.FINISHED)
+    strip = room.window.finished_strip
+    assert strip.isVisible()
+    strip.count_box.setValue(700)
+    strip.continue_button.click()
+    assert room.engine.commands[-1] == ContinueFor(700)
+    texts = [button.text() for button in strip.findChildren(QAbstractButton)]
+    assert "Restart with the same settings" in texts
+    assert any("Export" in text for text in texts)
+
+
+def test_held_changes_offer_a_restart(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    run = room.session.run_id
+    tell(room, SettingApplied(run, 5, "seed", 0, 7, held=True))
+    strip = room.window.restart_strip
+    assert strip.isVisible()
+    assert strip.restart_button.text() == "Restart with 1 change"
+    assert "this run is kept" in strip.label.text()
+    tell(room, SettingApplied(run, 5, "resolution", 0, 2, held=True))
+    assert strip.restart_button.text() == "Restart with 2 changes"
+    strip.restart_button.click()
+    assert room.engine.commands[-1] == Restart()
+    tell(room, SettingApplied(run, 6, "seed", 7, 0), SettingApplied(run, 6, "resolution", 2, 0))
+    assert not strip.isVisible()
+
+
+def test_the_status_line_tells_speed_time_left_and_where_the_run_is(painted_room: Room) -> None:
+    room = painted_room
+    room.open("banana")
+    run = room.session.run_id
+    tell(room, stepped(run, 1, 100), Saved(run, 100, Path("checkpoints/s.safetensors"), 0.1))
+    status = room.window.status
+    room.qtbot.waitUntil(lambda: "20.0 steps/s" in status.facts.text(), timeout=LIMIT_MS)
+    for part in (
+        "Training",
+        "1,100 splats",
+        "537 MB",
+        "CPU, 2 threads",
+        "preview 2%",
+        "ETA 24 min",
+    ):
+        assert part in status.facts.text()
+    assert status.folder_button.text() == "runs/banana-1"
+    assert status.saved.text() == "saved just now"
+
+
+def test_a_second_scene_starts_clean(painted_room: Room) -> None:
+    room = painted_room
+    room.open("first")
+    tell(room, Evaluated(room.session.run_id, 100, 25.0, 0.8, ()))
+    assert room.view.held_out_psnr == 25.0
+    room.open("second")
+    assert room.view.held_out_psnr is None
+    assert "second" in room.window.toolbar.scene_label.toolTip()
+    assert "second" in room.window.windowTitle()
+
+
+def test_a_folder_can_be_dropped_anywhere(painted_room: Room, tmp_path: Path) -> None:
+    room = painted_room
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path))])
+    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton)
+    none = Qt.KeyboardModifier.NoModifier
+    entering = QDragEnterEvent(QPoint(200, 200), *how, none)
+    room.window.dragEnterEvent(entering)
+    assert entering.isAccepted()
+    room.window.dropEvent(QDropEvent(QPointF(200, 200), *how, none))
+    command = room.engine.commands[-1]
+    assert isinstance(command, OpenScene)
+    assert command.path == tmp_path
+
+
+def test_the_theme_changes_and_comes_back(painted_room: Room) -> None:
+    room = painted_room
+    assert room.window.theme.colors is DARK
+    room.window.actions_table["theme"].trigger()
+    assert room.window.theme.colors is LIGHT
+    assert room.view.colors is LIGHT
+    assert all(panel.colors is LIGHT for panel in room.window.panels)
+    room.window.actions_table["theme"].trigger()
+    assert room.window.theme.colors is DARK
+
+
+def test_the_key_sheet_opens_from_the_view_and_lists_every_key(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    room.view.take_focus()
+    QTest.keyClick(room.window.windowHandle(), Qt.Key.Key_Question)
+    sheet = room.window.key_sheet
+    room.qtbot.waitUntil(sheet.isVisible, timeout=LIMIT_MS)
+    from PySide6.QtWidgets import QLabel
+
+    words = "\n".join(label.text() for label in sheet.findChildren(QLabel))
+    for info in ACTIONS:
+        if info.view_key or info.shortcut:
+            assert info.tooltip in words
+    sheet.close()
+
+
+def test_closing_saves_and_waits_for_the_engine(
+    qtbot: QtBot, qapp: QApplication, kind: str
+) -> None:
+    room = make_room(qtbot, qapp, kind, ScriptedEngine(stops_by_itself=False))
+    room.open()
+    tell(room, stepped(1, 1, 40))
+    room.window.close()
+    assert room.engine.commands[-1] == Shutdown(save=True)
+    assert room.window.isVisible()
+    assert room.window.closing_strip.isVisible()
+    assert "Saving step 40" in room.window.closing_strip.label.text()
+    assert room.engine.last_view() is None
+    room.window.close()  # once more changes nothing
+    assert [type(c) for c in room.engine.commands].count(Shutdown) == 1
+    room.engine.stop()
+    qtbot.waitUntil(lambda: not room.window.isVisible(), timeout=LIMIT_MS)
+    assert room.session.close(5)
+    room.window.deleteLater()
+
+
+def test_closing_without_saving_says_so_to_the_engine(qtbot: QtBot, qapp: QApplication) -> None:
+    room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
+    room.open()
+    room.window.close()
+    room.window.closing_strip.leave_button.click()
+    assert room.engine.commands[-1] == Shutdown(save=False)
+    room.engine.stop()
+    qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
+    assert room.session.close(5)
+    room.window.deleteLater()
+
+
+def test_nothing_is_left_after_the_window(qtbot: QtBot, qapp: QApplication, kind: str) -> None:
+    threads = set(threading.enumerate())
+    windows = set(QApplication.topLevelWidgets())
+    room = make_room(qtbot, qapp, kind)
+    room.open()
+    room.view.set_flipped(True)
+    qtbot.waitUntil(lambda: room.view.photos.get(0) is not None, timeout=LIMIT_MS)
+    room.close()
+    room.window.deleteLater()
+    qtbot.waitUntil(lambda: not Shiboken.isValid(room.window), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: set(threading.enumerate()) <= threads, timeout=LIMIT_MS)
+    assert set(QApplication.topLevelWidgets()) <= windows
+
+
+def test_every_control_has_a_name_and_a_tooltip_and_tab_reaches_it(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    controls = [
+        button
+        for button in room.window.findChildren(QAbstractButton)
+        if button.isVisible()
+        and button.isEnabled()
+        and button.focusPolicy() != Qt.FocusPolicy.NoFocus
+    ]
+    assert len(controls) > 15
+    unnamed = [b for b in controls if not (b.accessibleName() or b.text())]
+    without_tooltip = [b.text() or b.accessibleName() for b in controls if not b.toolTip()]
+    assert not unnamed
+    assert not without_tooltip
+    room.window.toolbar.buttons["open"].setFocus()
+    reached = set()
+    handle = room.window.windowHandle()
+    for _ in range(400):
+        widget = QApplication.focusWidget()
+        if widget is None or widget in reached:
+            break
+        reached.add(widget)
+        QTest.keyClick(handle, Qt.Key.Key_Tab)
+    missing = [b.accessibleName() or b.text() for b in controls if b not in reached]
+    assert not missing, f"Tab does not reach: {missing}"
+    assert room.view.surface.widget in reached
