@@ -4,7 +4,6 @@ import struct
 from pathlib import Path
 
 import numpy as np
-from torch import Tensor
 
 from scripts.make_demo_scene.sparse_points import Point
 
@@ -31,7 +30,7 @@ def quaternion(rotation: np.ndarray) -> np.ndarray:
 def write_model(
     folder: Path,
     names: list[str],
-    poses: list[Tensor],
+    poses: list[np.ndarray],
     points: list[Point],
     *,
     width: int,
@@ -58,8 +57,8 @@ def write_model(
 
     body = [struct.pack("<Q", len(names))]
     for number, (name, pose) in enumerate(zip(names, poses, strict=True)):
-        rotation = pose[:3, :3].numpy().T
-        shift = -rotation @ pose[:3, 3].numpy()
+        rotation = pose[:3, :3].T
+        shift = -rotation @ pose[:3, 3]
         body.append(struct.pack("<i7di", number + 1, *quaternion(rotation), *shift, 1))
         body.append(name.encode() + b"\0" + struct.pack("<Q", len(seen[number])))
         body += [struct.pack("<ddq", *observation) for observation in seen[number]]

@@ -7,8 +7,6 @@ off, and is listed in the photos that see it, with the pixel (slightly off, too)
 import dataclasses
 
 import numpy as np
-import torch
-from torch import Tensor
 
 POSITION_NOISE = 0.0015  # scene units; about 0.2 pixels
 PIXEL_NOISE = 0.3
@@ -36,8 +34,8 @@ def _interest(picture: np.ndarray) -> np.ndarray:
 
 def sparse_points(
     pictures: list[np.ndarray],
-    depths: list[Tensor],
-    poses: list[Tensor],
+    depths: list[np.ndarray],
+    poses: list[np.ndarray],
     focal: float,
     count: int,
     seed: int,
@@ -54,8 +52,8 @@ def sparse_points(
         for pixel in chosen:
             row, column = divmod(int(pixel), width)
             flat = np.array([column + 0.5 - width / 2, row + 0.5 - height / 2, focal]) / focal
-            ray = pose[:3, :3].numpy() @ (flat / np.linalg.norm(flat))
-            true = pose[:3, 3].numpy() + float(depth[row, column]) * ray
+            ray = pose[:3, :3] @ (flat / np.linalg.norm(flat))
+            true = pose[:3, 3] + float(depth[row, column]) * ray
             seen = _seen_by(true, depths, poses, focal)
             others = [view for view in seen if view[0] != number]
             if not others:
@@ -82,11 +80,11 @@ def sparse_points(
 
 
 def _seen_by(
-    position: np.ndarray, depths: list[Tensor], poses: list[Tensor], focal: float
+    position: np.ndarray, depths: list[np.ndarray], poses: list[np.ndarray], focal: float
 ) -> list[tuple[int, float, float]]:
     """Photos that see a place, with its pixel: inside the picture and not behind something."""
     height, width = depths[0].shape
-    all_poses = torch.stack(poses).numpy()
+    all_poses = np.stack(poses)
     offset = position - all_poses[:, :3, 3]
     local = np.einsum("nji,nj->ni", all_poses[:, :3, :3], offset)
     distance = np.linalg.norm(offset, axis=1)

@@ -2,27 +2,26 @@
 
 import math
 
-import torch
-from torch import Tensor
+import numpy as np
 
 WIDTH, HEIGHT, FOCAL = 320, 208, 330.0
 COUNT = 48
 LOWEST_DEGREES, HIGHEST_DEGREES = 17.0, 54.0
-TARGET = (0.0, 0.0, 0.16)
+TARGET = np.array([0.0, 0.0, 0.16])
 
 
-def _pose(eye: Tensor, target: Tensor) -> Tensor:
-    forward = (target - eye) / (target - eye).norm()
-    right = torch.linalg.cross(forward, torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64))
-    right = right / right.norm()
-    pose = torch.eye(4, dtype=torch.float64)
-    pose[:3, :3] = torch.stack([right, torch.linalg.cross(forward, right), forward], dim=1)
+def _pose(eye: np.ndarray, target: np.ndarray) -> np.ndarray:
+    forward = (target - eye) / np.linalg.norm(target - eye)
+    right = np.cross(forward, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    pose = np.eye(4)
+    pose[:3, :3] = np.stack([right, np.cross(forward, right), forward], axis=1)
     pose[:3, 3] = eye
     return pose
 
 
-def viewpoints() -> list[Tensor]:
-    """Camera-to-world poses (4, 4) in float64, OpenCV axes, walking once around the table.
+def viewpoints() -> list[np.ndarray]:
+    """Camera-to-world poses (4, 4), OpenCV axes, walking once around the table.
 
     Places are a Fibonacci lattice on the dome, so neighbours are about 15 degrees apart; sorted by
     azimuth, so that every eighth, which is held out, comes from another side.
@@ -32,16 +31,11 @@ def viewpoints() -> list[Tensor]:
     places = []
     for i in range(COUNT):
         height = low + (high - low) * (i + 0.5) / COUNT
-        azimuth = (i * golden) % (2 * math.pi)
-        places.append((azimuth, height, 2.75 + 0.25 * math.sin(5.0 * i)))
+        places.append(((i * golden) % (2 * math.pi), height, 2.75 + 0.25 * math.sin(5.0 * i)))
     poses = []
     for number, (azimuth, height, distance) in enumerate(sorted(places)):
         flat = math.sqrt(1 - height * height)
-        direction = [flat * math.cos(azimuth), flat * math.sin(azimuth), height]
-        target = torch.tensor(TARGET, dtype=torch.float64)
-        target = target + 0.05 * torch.tensor(
-            [math.sin(1.7 * number), math.cos(2.3 * number), 0.0], dtype=torch.float64
-        )
-        eye = target + distance * torch.tensor(direction, dtype=torch.float64)
-        poses.append(_pose(eye, target))
+        direction = np.array([flat * math.cos(azimuth), flat * math.sin(azimuth), height])
+        sway = 0.05 * np.array([math.sin(1.7 * number), math.cos(2.3 * number), 0.0])
+        poses.append(_pose(TARGET + sway + distance * direction, TARGET + sway))
     return poses
