@@ -368,8 +368,9 @@ def l1_ssim(
     """Loss, mean absolute difference and mean SSIM; fills `gradient` of the loss by `render`."""
     height, width, channels = render.shape
     sizes = native.constants()
+    # Four fields, each a ring of blurred rows stored twice, a padded row and a result.
     window = 2 * sizes["ssim_radius"]
-    numbers = 4 * ((window + 3) * width * channels + window * channels)
+    numbers = 4 * ((2 * (window + 1) + 2) * width * channels + window * channels)
     stride = -(-numbers // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
     workspace = render.new_empty(native.thread_count(), stride)
     maps = None if gradient is None else render.new_empty(3, height, width, channels)

@@ -35,26 +35,28 @@ struct Window {
     }
 };
 
+// One pass of the blur: the taps of out[i] are `stride` apart and begin at from[i].
 template <typename Real>
-void blur_row(const Window<Real>& window, const Real* __restrict__ padded, int64_t length, int channels,
-              Real* __restrict__ out) {
-    const Real* w = window.weight;
+void blur(const Window<Real>& window, const Real* __restrict__ from, int64_t length, int64_t stride,
+          Real* __restrict__ out) {
+    Real w[ssim_radius + 1];
+    for (int k = 0; k <= ssim_radius; ++k) w[k] = window.weight[k];
     for (int64_t i = 0; i < length; ++i) {
-        const Real* from = padded + i;
-        Real sum = w[ssim_radius] * from[ssim_radius * channels];
+        Real sum = w[ssim_radius] * from[i + ssim_radius * stride];
         for (int k = 0; k < ssim_radius; ++k)
-            sum += w[k] * (from[k * channels] + from[(taps - 1 - k) * channels]);
+            sum += w[k] * (from[i + k * stride] + from[i + (taps - 1 - k) * stride]);
         out[i] = sum;
     }
 }
 
-// A window of blurred rows that slides down the image: `Fields` images at once, a ring of `taps` rows each.
+// A window of blurred rows that slides down the image: `Fields` images at once. Each keeps its last `taps`
+// rows in a ring that is stored twice over, so that they always lie one behind the other in memory.
 template <typename Real, int Fields>
 class SlidingBlur {
   public:
     SlidingBlur(int64_t length, int channels, Real* workspace)
         : length_(length), channels_(channels), ring_(workspace) {
-        padded_ = ring_ + Fields * taps * length;
+        padded_ = ring_ + Fields * 2 * taps * length;
         blurred_ = padded_ + Fields * padded_length();
         std::memset(padded_, 0, size_t(Fields * padded_length()) * sizeof(Real));
     }
@@ -63,35 +65,30 @@ class SlidingBlur {
     Real* input(int field) { return padded_ + field * padded_length() + ssim_radius * channels_; }
 
     void push(int row) {
-        for (int f = 0; f < Fields; ++f)
-            blur_row(window_, padded_ + f * padded_length(), length_, channels_, ring_row(f, row));
+        for (int f = 0; f < Fields; ++f) {
+            blur(window_, padded_ + f * padded_length(), length_, channels_, ring_row(f, row));
+            std::memcpy(ring_row(f, row) + taps * length_, ring_row(f, row), size_t(length_) * sizeof(Real));
+        }
     }
 
     // A row outside the image is zeros.
     void push_empty(int row) {
-        for (int f = 0; f < Fields; ++f) std::memset(ring_row(f, row), 0, size_t(length_) * sizeof(Real));
+        for (int f = 0; f < Fields; ++f)
+            for (int copy = 0; copy < 2; ++copy)
+                std::memset(ring_row(f, row) + copy * taps * length_, 0, size_t(length_) * sizeof(Real));
     }
 
     // Blurs down the ring, whose rows are centre - radius to centre + radius.
     void blur_down(int centre) {
-        for (int f = 0; f < Fields; ++f) {
-            const Real* rows[taps];
-            for (int k = 0; k < taps; ++k) rows[k] = ring_row(f, centre + k - ssim_radius);
-            Real* __restrict__ out = blurred_ + f * length_;
-            const Real* w = window_.weight;
-            for (int64_t i = 0; i < length_; ++i) {
-                Real sum = w[ssim_radius] * rows[ssim_radius][i];
-                for (int k = 0; k < ssim_radius; ++k) sum += w[k] * (rows[k][i] + rows[taps - 1 - k][i]);
-                out[i] = sum;
-            }
-        }
+        for (int f = 0; f < Fields; ++f)
+            blur(window_, ring_row(f, centre - ssim_radius), length_, length_, blurred_ + f * length_);
     }
 
     const Real* blurred(int field) const { return blurred_ + field * length_; }
 
   private:
     int64_t padded_length() const { return length_ + 2 * ssim_radius * channels_; }
-    Real* ring_row(int field, int row) { return ring_ + (field * taps + (row + 2 * taps) % taps) * length_; }
+    Real* ring_row(int field, int row) { return ring_ + (field * 2 * taps + (row + taps) % taps) * length_; }
 
     Window<Real> window_;
     int64_t length_;
@@ -116,25 +113,75 @@ void slide(Blur& blur, int begin, int end, int height, const Fill& fill, const D
     }
 }
 
-// Similarity of one row; its derivatives by mu_x, q and r go to `maps` where that is given.
-template <typename Real, typename Blur>
-double similarity_of_row(const Blur& blur, int64_t length, Real* by_mean, Real* by_square, Real* by_product) {
-    const Real c1 = Real(ssim_c1), c2 = Real(ssim_c2);
-    const Real *mx = blur.blurred(0), *my = blur.blurred(1), *q = blur.blurred(2), *r = blur.blurred(3);
+// Numbers are taken in runs, so that the arithmetic of a run is a plain loop and only its sum is in double.
+constexpr int64_t run_length = 64;
+
+// The sum of up to a run of numbers, in an order that does not depend on the machine's vectors.
+template <typename Real>
+double sum_of_run(const Real* values, int64_t count) {
+    double sums[8] = {};
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        for (int lane = 0; lane < 8; ++lane) sums[lane] += double(values[i + lane]);
+    for (; i < count; ++i) sums[0] += double(values[i]);
+    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+template <typename Real>
+double difference_of_row(const Real* __restrict__ x, const Real* __restrict__ y, int64_t length) {
     double sum = 0;
-    for (int64_t i = 0; i < length; ++i) {
-        const Real squares = mx[i] * mx[i] + my[i] * my[i], product = mx[i] * my[i];
-        const Real a1 = 2 * product + c1, a2 = 2 * (r[i] - product) + c2;
-        const Real b1 = squares + c1, b2 = q[i] - squares + c2;
-        const Real inverse = Real(1) / (b1 * b2);
-        const Real similarity = a1 * a2 * inverse;
-        sum += double(similarity);
-        if (!by_mean) continue;
-        by_mean[i] = 2 * my[i] * (a2 - a1) * inverse + 2 * mx[i] * similarity * (Real(1) / b2 - Real(1) / b1);
-        by_square[i] = -similarity / b2;
-        by_product[i] = 2 * a1 * inverse;
+    for (int64_t begin = 0; begin < length; begin += run_length) {
+        const int64_t count = length - begin < run_length ? length - begin : run_length;
+        Real run[run_length];
+        for (int64_t i = 0; i < count; ++i) run[i] = std::abs(x[begin + i] - y[begin + i]);
+        sum += sum_of_run(run, count);
     }
     return sum;
+}
+
+// Similarity of one row; its derivatives by mu_x, q and r go to `maps`, a plane each, where that is given.
+template <typename Real, bool WithMaps, typename Blur>
+double similarity_of_row(const Blur& blur, int64_t length, Real* maps, int64_t plane) {
+    const Real c1 = Real(ssim_c1), c2 = Real(ssim_c2);
+    double sum = 0;
+    for (int64_t begin = 0; begin < length; begin += run_length) {
+        const int64_t count = length - begin < run_length ? length - begin : run_length;
+        const Real* __restrict__ mx = blur.blurred(0) + begin;
+        const Real* __restrict__ my = blur.blurred(1) + begin;
+        const Real* __restrict__ q = blur.blurred(2) + begin;
+        const Real* __restrict__ r = blur.blurred(3) + begin;
+        Real* __restrict__ by_mean = WithMaps ? maps + begin : nullptr;
+        Real* __restrict__ by_square = WithMaps ? maps + plane + begin : nullptr;
+        Real* __restrict__ by_product = WithMaps ? maps + 2 * plane + begin : nullptr;
+        Real run[run_length];
+        for (int64_t i = 0; i < count; ++i) {
+            const Real squares = mx[i] * mx[i] + my[i] * my[i], product = mx[i] * my[i];
+            const Real a1 = 2 * product + c1, a2 = 2 * (r[i] - product) + c2;
+            const Real b1 = squares + c1, b2 = q[i] - squares + c2;
+            const Real inverse = Real(1) / (b1 * b2);
+            const Real similarity = a1 * a2 * inverse;
+            run[i] = similarity;
+            if (!WithMaps) continue;
+            const Real inverse_b1 = b2 * inverse, inverse_b2 = b1 * inverse;
+            by_mean[i] = 2 * my[i] * (a2 - a1) * inverse + 2 * mx[i] * similarity * (inverse_b2 - inverse_b1);
+            by_square[i] = -similarity * inverse_b2;
+            by_product[i] = 2 * a1 * inverse;
+        }
+        sum += sum_of_run(run, count);
+    }
+    return sum;
+}
+
+template <typename Real>
+void fill_products(const Real* __restrict__ x, const Real* __restrict__ y, int64_t length,
+                   Real* __restrict__ fx, Real* __restrict__ fy, Real* __restrict__ squares,
+                   Real* __restrict__ product) {
+    for (int64_t i = 0; i < length; ++i) {
+        fx[i] = x[i];
+        fy[i] = y[i];
+        squares[i] = x[i] * x[i] + y[i] * y[i];
+        product[i] = x[i] * y[i];
+    }
 }
 
 template <typename Real>
@@ -149,20 +196,14 @@ void measure_block(const LossParams<Real>& p, int block, Real* workspace) {
         blur, begin, end, p.height,
         [&](int row) {
             const Real *x = p.render + row * length, *y = p.target + row * length;
-            Real *fx = blur.input(0), *fy = blur.input(1), *fq = blur.input(2), *fr = blur.input(3);
-            for (int64_t i = 0; i < length; ++i) {
-                fx[i] = x[i];
-                fy[i] = y[i];
-                fq[i] = x[i] * x[i] + y[i] * y[i];
-                fr[i] = x[i] * y[i];
-            }
+            fill_products(x, y, length, blur.input(0), blur.input(1), blur.input(2), blur.input(3));
         },
         [&](int row) {
             const Real *x = p.render + row * length, *y = p.target + row * length;
-            for (int64_t i = 0; i < length; ++i) difference += double(std::abs(x[i] - y[i]));
-            Real* map = p.gradient ? p.maps + row * length : nullptr;
-            similarity += similarity_of_row<Real>(blur, length, map, map ? map + plane : nullptr,
-                                                  map ? map + 2 * plane : nullptr);
+            difference += difference_of_row(x, y, length);
+            similarity += p.gradient
+                              ? similarity_of_row<Real, true>(blur, length, p.maps + row * length, plane)
+                              : similarity_of_row<Real, false>(blur, length, nullptr, 0);
         });
     p.partials[2 * block] = difference;
     p.partials[2 * block + 1] = similarity;

@@ -60,7 +60,9 @@ def test_every_derivative_equals_its_finite_difference(cutoffs, antialiased, cha
         cutoffs,
         antialiased=antialiased,
     )
-    check(scene, cutoffs, antialiased)
+    # Two channels go through the code for any number of them, three through their own; one whole
+    # Jacobian of each rule is enough, the other is compared along a random direction.
+    check(scene, cutoffs, antialiased, fast_mode=channels == 2)
 
 
 def test_derivatives_across_several_tiles_and_many_splats():
