@@ -10,7 +10,7 @@ import numpy as np
 
 POSITION_NOISE = 0.0015  # scene units; about 0.2 pixels
 PIXEL_NOISE = 0.3
-LONGEST_TRACK = 5  # a long track says no more and costs space
+LONGEST_TRACK = 3  # a long track says no more and costs space
 BORDER_PX = 2.0
 
 

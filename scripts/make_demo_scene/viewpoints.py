@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 WIDTH, HEIGHT, FOCAL = 320, 208, 330.0
-COUNT = 48
-LOWEST_DEGREES, HIGHEST_DEGREES = 17.0, 54.0
+COUNT, START = 56, 2
+LOWEST_DEGREES, HIGHEST_DEGREES = 23.0, 50.0
 TARGET = np.array([0.0, 0.0, 0.16])
 
 
@@ -23,8 +23,9 @@ def _pose(eye: np.ndarray, target: np.ndarray) -> np.ndarray:
 def viewpoints() -> list[np.ndarray]:
     """Camera-to-world poses (4, 4), OpenCV axes, walking once around the table.
 
-    Places are a Fibonacci lattice on the dome, so neighbours are about 15 degrees apart; sorted by
-    azimuth, so that every eighth, which is held out, comes from another side.
+    Places are a Fibonacci lattice on the dome, so neighbours are about 11 degrees apart; sorted by
+    azimuth, so that every eighth, which is held out, comes from another side. The walk starts
+    where those held out lie well inside the dome: a view from its rim would be a guess.
     """
     low, high = (math.sin(math.radians(d)) for d in (LOWEST_DEGREES, HIGHEST_DEGREES))
     golden = math.pi * (3 - math.sqrt(5))
@@ -33,7 +34,8 @@ def viewpoints() -> list[np.ndarray]:
         height = low + (high - low) * (i + 0.5) / COUNT
         places.append(((i * golden) % (2 * math.pi), height, 2.75 + 0.25 * math.sin(5.0 * i)))
     poses = []
-    for number, (azimuth, height, distance) in enumerate(sorted(places)):
+    places.sort()
+    for number, (azimuth, height, distance) in enumerate(places[START:] + places[:START]):
         flat = math.sqrt(1 - height * height)
         direction = np.array([flat * math.cos(azimuth), flat * math.sin(azimuth), height])
         sway = 0.05 * np.array([math.sin(1.7 * number), math.cos(2.3 * number), 0.0])

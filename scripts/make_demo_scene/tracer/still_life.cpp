@@ -18,18 +18,18 @@ Material plain(unsigned digits, double gloss = 0) {
 
 Vec paint_room(Vec p, Vec normal) {
     if (normal.z > 0.5)
-        return odd((p.x + 0.13) / 0.62) != odd((p.y + 0.21) / 0.62) ? srgb(0x8d6b52) : srgb(0xc4ab8c);
+        return odd((p.x + 0.13) / 0.62) != odd((p.y + 0.21) / 0.62) ? srgb(0x9a7a60) : srgb(0xbfa688);
     if (normal.z < -0.5) return kCream;
     if (std::abs(p.z + 0.15) < 0.05) return srgb(0x6b4a36);
     if (p.z < -0.15) return srgb(0xcfbf9f);
     const double along = std::abs(normal.x) > 0.5 ? p.y : p.x;
-    return odd(along / 0.9) ? srgb(0x5d8a92) : srgb(0x6d9aa0);
+    return odd(along / 1.2) ? srgb(0x628f97) : srgb(0x6a979d);
 }
 
 Vec paint_cloth(double u, double v, double edge) {
     if (edge > 0.87 && odd((std::abs(u) > std::abs(v) ? v : u) / 0.1)) return kCream;
     if (edge > 0.78) return std::abs(edge - 0.82) < 0.025 ? kCream : kInk;
-    const double gap = to_curls(u, v, 0.26);
+    const double gap = to_curls(u, v, 0.31);
     return gap < 0.055 ? kOchre : gap < 0.155 ? kInk : kCream;
 }
 
@@ -40,7 +40,7 @@ Vec paint_table(Vec local, Vec normal) {
     const Vec on_cloth = turned({x, y, 0}, -28);
     const double edge = std::max(std::abs(on_cloth.x), std::abs(on_cloth.y));
     if (edge < 0.91) return paint_cloth(on_cloth.x, on_cloth.y, edge);
-    return planks(x, y, 0.22, 1.5, srgb(0x8a5a34), srgb(0xb98550));
+    return planks(x, y, 0.27, 1.7, srgb(0x8a5a34), srgb(0xb98550));
 }
 
 Vec paint_vase(Vec local, Vec) {
@@ -143,7 +143,7 @@ Group vase_and_ball() {
     const std::vector<std::pair<double, double>> profile{
         {0, 0},       {0.15, 0},     {0.17, 0.02},  {0.235, 0.12}, {0.27, 0.24}, {0.255, 0.34},
         {0.20, 0.44}, {0.135, 0.53}, {0.105, 0.61}, {0.105, 0.68}, {0.14, 0.75}, {0.165, 0.77}};
-    const Material glaze{paint_vase, 1.2, 140, 0.07};
+    const Material glaze{paint_vase, 0.35, 40, 0.04};
     const Material gold{[](Vec, Vec) { return srgb(0xf3d28c); }, 1.0, 200, 0.85, true};
     group.add(std::make_unique<Lathe>(Vec{0.46, 0.30, 0}, profile), glaze);
     group.add(std::make_unique<Ellipsoid>(Vec{0.16, -0.02, 0.11}, Vec{0.11, 0.11, 0.11}), gold);
