@@ -14,12 +14,14 @@ from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QExposeEvent,
+    QGuiApplication,
     QImage,
     QOpenGLContext,
     QOpenGLFunctions,
     QPainter,
     QResizeEvent,
     QSurfaceFormat,
+    QWindow,
 )
 from PySide6.QtOpenGL import (
     QOpenGLBuffer,
@@ -256,6 +258,9 @@ class GlSurface(QWidget):
         self._container.setMinimumSize(QSize(1, 1))
         self.setFocusProxy(self._container)
         self.signals = self._window.signals
+        application = QGuiApplication.instance()
+        if isinstance(application, QGuiApplication):
+            application.focusWindowChanged.connect(self._follow_focus)
 
     @property
     def widget(self) -> QWidget:
@@ -293,6 +298,16 @@ class GlSurface(QWidget):
         """Free the texture while its context still lives."""
         if Shiboken.isValid(self._window):
             self._window.release()
+
+    def _follow_focus(self, window: QWindow | None) -> None:
+        """Take the keyboard back from the main window.
+
+        Window managers give it to the main window at every click into it, also into this part;
+        keys would then end in the container, which passes none on.
+        """
+        is_ours = window is not None and window is self.window().windowHandle()
+        if is_ours and self._container.hasFocus():
+            self._window.requestActivate()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Let the container fill the surface."""
