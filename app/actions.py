@@ -212,6 +212,7 @@ class Actions(QObject):
         for info in ACTIONS:
             action = QAction(info.text, window)
             action.setObjectName(info.key)
+            action.setIconText(info.text)  # Qt would leave the dots out
             action.setToolTip(_tooltip(info))
             action.setCheckable(info.checkable)
             if info.shortcut:
@@ -230,6 +231,7 @@ class Actions(QObject):
         training = state is State.TRAINING
         text = "Pause" if training else "Resume" if state is State.PAUSED else "Start"
         self._actions["start_pause"].setText(text)
+        self._actions["start_pause"].setIconText(text)
 
     def set_colors(self, colors: Palette) -> None:
         """Draw the icons anew."""

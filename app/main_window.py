@@ -8,7 +8,16 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QLineEdit,
+    QMainWindow,
+    QPlainTextEdit,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app import window_memory
 from app.actions import Actions
@@ -139,6 +148,8 @@ class MainWindow(QMainWindow):
         self.bottom.addWidget(self.metrics_panel)
         self.bottom.addWidget(self.log_panel)
         self.bottom.setMinimumHeight(110)
+        right = _column(self, self.settings_panel, self.action_panel)
+        right.setMinimumWidth(264)
         self.left = QSplitter(Qt.Orientation.Vertical, self)
         self.center = QSplitter(Qt.Orientation.Vertical, self)
         self.sides = QSplitter(Qt.Orientation.Horizontal, self)
@@ -147,7 +158,7 @@ class MainWindow(QMainWindow):
             (self.center, (stage, self.bottom), (3, 2)),
             (
                 self.sides,
-                (self.left, self.center, _column(self, self.settings_panel, self.action_panel)),
+                (self.left, self.center, right),
                 (0, 1, 0),
             ),
         ):
@@ -156,6 +167,7 @@ class MainWindow(QMainWindow):
             for i, (widget, stretch) in enumerate(zip(widgets, stretches, strict=True)):
                 splitter.addWidget(widget)
                 splitter.setStretchFactor(i, stretch)
+        self.left.setMinimumWidth(150)
         self.sides.setSizes([248, 960, 336])
         self.center.setSizes([600, 300])
         self.left.setSizes([600, 200])
@@ -182,6 +194,7 @@ class MainWindow(QMainWindow):
         session.stopped.connect(self._engine_stopped)
         viewport.view_requested.connect(session.request_view)
         viewport.noticed.connect(self.status.show_notice)
+        viewport.dropped.connect(self.commands.open_named)
         viewport.key_pressed.connect(self.actions_table.press_view_key)
         self.theme.changed.connect(self.set_colors)
         for panel in self.panels:
@@ -249,6 +262,8 @@ class MainWindow(QMainWindow):
         self.toolbar.set_scene(f"{scene.name}  ·  {counted(len(scene.photos), 'photo')}")
         self.setWindowTitle(f"{scene.name} - Splatscope")
         self.commands.remember_scene(scene.path)
+        if not isinstance(QApplication.focusWidget(), QLineEdit | QPlainTextEdit):
+            self.viewport.take_focus()  # so that the keys of the view work at once
 
     def _set_state(self, state: State) -> None:
         self.actions_table.set_state(state)

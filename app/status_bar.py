@@ -8,7 +8,7 @@ from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.theme import set_role
-from app.wording import counted, duration, memory
+from app.wording import counted, duration, memory, share
 from engine.messages import (
     Event,
     Refined,
@@ -161,7 +161,7 @@ class StatusBar(QWidget):
         if self._device and self.state is not State.EMPTY:
             facts.append(self._device)
         if stepped is not None:
-            facts.append(f"preview {stepped.preview_share:.0%} of time")
+            facts.append(f"preview {share(stepped.preview_share)} of time")
             if len(stepped.seconds):
                 facts.append(f"trained for {duration(float(stepped.seconds[-1]))}")
         return facts

@@ -22,6 +22,11 @@ def memory(size: float) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
+def share(part: float) -> str:
+    """A part of one in percent; small parts keep a digit."""
+    return f"{part:.0%}" if part >= 0.0995 or part == 0 else f"{part:.1%}"
+
+
 def counted(count: int, thing: str) -> str:
     """A number with its noun: 1 photo, 1,200 photos."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

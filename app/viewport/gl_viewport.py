@@ -13,6 +13,7 @@ import numpy as np
 from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import (
     QColor,
+    QCursor,
     QExposeEvent,
     QGuiApplication,
     QImage,
@@ -300,13 +301,14 @@ class GlSurface(QWidget):
             self._window.release()
 
     def _follow_focus(self, window: QWindow | None) -> None:
-        """Take the keyboard back from the main window.
+        """Take the keyboard back from the main window after a click into this part of it.
 
-        Window managers give it to the main window at every click into it, also into this part;
-        keys would then end in the container, which passes none on.
+        Window managers give it to the main window at every click; keys would then end in the
+        container, which passes none on. A click elsewhere moves the focus by itself.
         """
         is_ours = window is not None and window is self.window().windowHandle()
-        if is_ours and self._container.hasFocus():
+        is_here = self.rect().contains(self.mapFromGlobal(QCursor.pos()))
+        if is_ours and is_here and self._container.hasFocus():
             self._window.requestActivate()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent
+from PySide6.QtGui import QDropEvent, QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent, QWindow
 
 from app.viewport.camera_controls import CameraControls
 
@@ -41,6 +41,7 @@ class Navigation(QObject):
     key_pressed = Signal(str)  # a single key with another meaning, such as "H" or "?"
     focus_changed = Signal(bool)
     pressed = Signal()  # a mouse button went down: the view wants the focus
+    dropped = Signal(str)  # a local file or folder, on a window of its own that gets no other drops
 
     def __init__(self, source: QObject, parent: QObject) -> None:
         super().__init__(parent)
@@ -91,11 +92,21 @@ class Navigation(QObject):
                 return self._key_press(event)
             if kind == QEvent.Type.KeyRelease:
                 return self._key_release(event)
+        if isinstance(event, QDropEvent) and isinstance(watched, QWindow):
+            return self._drop(event)
         if isinstance(event, QFocusEvent):
             if kind == QEvent.Type.FocusOut:
                 self.let_go()
             self.focus_changed.emit(kind == QEvent.Type.FocusIn)
         return False
+
+    def _drop(self, event: QDropEvent) -> bool:
+        paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths:
+            event.acceptProposedAction()
+            if event.type() == QEvent.Type.Drop:
+                self.dropped.emit(paths[0])
+        return True
 
     def _press(self, event: QMouseEvent) -> bool:
         self.pressed.emit()

@@ -55,6 +55,7 @@ class Viewport(QWidget):
     photo_changed = Signal(int)  # the photo through whose camera the view looks, -1: none
     key_pressed = Signal(str)  # a single key that is not the camera's
     noticed = Signal(str)  # a quiet word for the user
+    dropped = Signal(str)  # the path of a scene
 
     def __init__(
         self, surface: Surface, kind: str, decode: Decoder, parent: QWidget | None = None
@@ -113,6 +114,7 @@ class Viewport(QWidget):
         self.navigation.key_pressed.connect(self.key_pressed)
         self.navigation.focus_changed.connect(self._set_focused)
         self.navigation.pressed.connect(self.take_focus)
+        self.navigation.dropped.connect(self.dropped)
         self.photos.ready.connect(self._photo_ready)
         self.photos.failed.connect(self.noticed)
 

@@ -143,13 +143,14 @@ class Journey:
         return self.all(kind)[known]
 
     def frame_of_newest_view(self, full_size: bool = True) -> None:
-        """Wait until the newest view asked for is shown, at full size."""
+        """Wait until the newest view asked for is shown, at full size, of the step that holds."""
 
         def shown() -> bool:
             frame, view = self.view.frame, self.view.view
             if frame is None or view is None or frame.view_id != view.view_id:
                 return False
-            return frame.scale == 1.0 or not full_size
+            is_newest = self.state is State.TRAINING or frame.step == self.step
+            return is_newest and (frame.scale == 1.0 or not full_size)
 
         self.until(shown, "a frame of the newest view")
 

@@ -212,7 +212,7 @@ def test_the_status_line_tells_speed_time_left_and_where_the_run_is(painted_room
         "1,100 splats",
         "537 MB",
         "CPU, 2 threads",
-        "preview 2%",
+        "preview 2.0%",
         "ETA 24 min",
     ):
         assert part in status.facts.text()
