@@ -104,6 +104,7 @@ def _run(
     from app.training_session import TrainingSession
     from app.viewport.photo_pictures import decode_photo
     from app.viewport.viewport import make_viewport
+    from engine.device import set_threads
     from engine.engine_thread import Engine
 
     preferences, warning = load_preferences()
@@ -139,6 +140,8 @@ def _run(
     interrupted = interrupts.number == signal.SIGINT
     interrupts.close()
     ended = session.close(JOIN_SECONDS)
+    if ended:
+        set_threads(1)  # the kernels' own threads end
     window.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     if not ended:
