@@ -47,6 +47,7 @@ class Room:
         self.engine.answers_views = True
         self.window.showNormal()
         self.window.resize(1280, 800)
+        self.window.raise_()  # above the room of the other kind
         self.window.activateWindow()
         self.window.setFocus()
         self.qtbot.waitUntil(self.window.isActiveWindow, timeout=LIMIT_MS)

@@ -1,0 +1,61 @@
+"""Real X events, as a hand makes them, reach the view: hit-testing included."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from engine.messages import State
+from tests.gui.window_room import LIMIT_MS, Room, widget_place
+
+pytestmark = pytest.mark.gl
+
+
+def xdotool(*words: object) -> None:
+    subprocess.run(["xdotool", *map(str, words)], check=True, timeout=20)
+
+
+def test_real_mouse_and_keys_move_the_view(room: Room) -> None:
+    room.open()
+    surface = room.view.surface
+    before = room.engine.last_view()
+    assert before is not None
+    x, y = (value + 120 for value in widget_place(surface.widget))
+    xdotool("mousemove", x, y, "mousedown", 1)
+    for step in range(1, 6):
+        xdotool("mousemove", x + 12 * step, y + 3 * step)
+    xdotool("mouseup", 1)
+
+    def turned() -> bool:
+        view = room.engine.last_view()
+        return (
+            view is not None
+            and not view.moving
+            and not np.allclose(view.camera.world_to_camera, before.camera.world_to_camera)
+        )
+
+    room.qtbot.waitUntil(turned, timeout=LIMIT_MS)
+    room.wait_for_current_frame()
+    xdotool("key", "h")  # the click gave the view the keyboard
+
+    def is_home() -> bool:
+        view = room.engine.last_view()
+        return view is not None and bool(
+            np.allclose(view.camera.world_to_camera, before.camera.world_to_camera)
+        )
+
+    room.qtbot.waitUntil(is_home, timeout=LIMIT_MS)
+    xdotool("key", "space")
+    room.qtbot.waitUntil(lambda: room.session.state is State.PAUSED, timeout=LIMIT_MS)
+    xdotool("key", "ctrl+Return")  # a shortcut of the window, while the view has the focus
+    room.qtbot.waitUntil(lambda: room.session.state is State.TRAINING, timeout=LIMIT_MS)
+
+
+def test_the_mouse_is_where_the_view_thinks_it_is(room: Room) -> None:
+    room.open()
+    places: list[tuple[float, float]] = []
+    room.view.navigation.picked.connect(lambda place: places.append(place.toTuple()))
+    left, top = widget_place(room.view.surface.widget)
+    for x, y in ((5, 5), (300, 100)):
+        xdotool("mousemove", left + x, top + y, "click", "--repeat", 2, "--delay", 40, 1)
+        room.qtbot.waitUntil(lambda p=(x, y): p in places, timeout=LIMIT_MS)
