@@ -90,8 +90,10 @@ class Viewport(QWidget):
         layout.addWidget(surface.widget)
         self.setFocusProxy(surface.widget)
         self.setMinimumSize(120, 90)
-        surface.widget.setAccessibleName("View of the scene")
-        surface.widget.setAccessibleDescription(HINT)
+        for part in (surface.widget, surface.widget.focusProxy()):  # the proxy has the focus
+            if part is not None:
+                part.setAccessibleName("View of the scene")
+                part.setAccessibleDescription(HINT)
         self._rest_timer = self._single_shot(MOVING_MS, self._come_to_rest)
         self._frame_timer = self._single_shot(FRAME_INTERVAL_MS, self.present)
         self._late_timer = self._single_shot(LATE_MS, self.present)
