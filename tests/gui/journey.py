@@ -44,6 +44,7 @@ EARLY = Settings().updated(
         "checkpoint_interval": 0,
         "opacity_reset_interval": 0,
         "densify_start": 100_000,  # a steady number of splats, a steady speed
+        "preview_share_rest": 0.2,  # less waiting for pictures while it trains
     }
 )
 
