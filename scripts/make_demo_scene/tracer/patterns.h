@@ -1,4 +1,4 @@
-// Painted patterns with crisp edges: curls, stitches, squares, planks, lettering, stickers.
+// Painted patterns with crisp edges: planks, lettering, stickers.
 //
 // Patterns take coordinates in scene units. Edges and strokes, not noise: they hold fine detail that
 // a half-size copy loses, yet each piece of paint is one flat colour.
@@ -33,16 +33,6 @@ inline double hashed(double a, double b, uint64_t salt) {
     Random random(static_cast<uint64_t>(static_cast<int64_t>(a) * 7919 + static_cast<int64_t>(b)) * 31 +
                   salt);
     return random.next();
-}
-
-// Distance to the middle of the strokes of square tiles with two quarter rings each, turned at
-// random (Truchet 1704), in units of a tile.
-inline double to_curls(double u, double v, double tile) {
-    const double i = std::floor(u / tile), j = std::floor(v / tile);
-    double x = u / tile - i;
-    const double y = v / tile - j;
-    if (hashed(i, j, 1) < 0.5) x = 1 - x;
-    return std::abs(std::min(std::hypot(x, y), std::hypot(1 - x, 1 - y)) - 0.5);
 }
 
 // Boards along u with dark joints; each has its own tint between two colours.
@@ -85,7 +75,7 @@ inline bool on_print(double u, double v, double pitch, uint64_t salt) {
     return std::abs(v / pitch - row - 0.5) < 0.25 && hashed(std::floor(u / (pitch * 0.8)), row, salt) < 0.72;
 }
 
-// A puzzle cube of half edge `half`: three by three coloured squares a side on black.
+// A puzzle cube of half edge `half`: three by three coloured squares a side on grey.
 inline Vec stickers(Vec local, double half) {
     static const Vec kColors[] = {srgb(0xc8322b), srgb(0xf0f0ea), srgb(0xe9b824),
                                   srgb(0x2f6fb0), srgb(0x3f8f4f), srgb(0xe07a2c)};
@@ -99,7 +89,7 @@ inline Vec stickers(Vec local, double half) {
         cell[i] = std::clamp(std::floor(place), 0.0, 2.0);
         gap = std::max(gap, std::abs(place - cell[i] - 0.5));
     }
-    if (gap > 0.42) return srgb(0x1c1c1e);
+    if (gap > 0.42) return srgb(0x34343a);
     const double face = axis * 2 + (at[axis] > 0 ? 1 : 0);
     return kColors[std::min(5, static_cast<int>(hashed(cell[0] + 3 * cell[1], face, 3) * 6))];
 }

@@ -8,7 +8,8 @@
 namespace {
 
 const Vec kInk = srgb(0x35567f), kCream = srgb(0xe9dec8), kOchre = srgb(0xd9902f);
-const Vec kBrick = srgb(0xb5442e), kSage = srgb(0x8aa37b), kTeal = srgb(0x1f7a78);
+const Vec kBrick = srgb(0xb5442e), kSage = srgb(0x8aa37b), kTeal = srgb(0x4c938d);
+const double kTableRadius = 1.75;
 const double kCageX = -0.42, kCageY = 0.38, kCageRadius = 0.34, kCageWall = 0.52;
 
 Material plain(unsigned digits, double gloss = 0) {
@@ -18,24 +19,31 @@ Material plain(unsigned digits, double gloss = 0) {
 
 Vec paint_room(Vec p, Vec normal) {
     if (normal.z > 0.5)
-        return odd((p.x + 0.13) / 0.62) != odd((p.y + 0.21) / 0.62) ? srgb(0x9a7a60) : srgb(0xbfa688);
+        return odd((p.x + 0.13) / 0.62) != odd((p.y + 0.21) / 0.62) ? srgb(0xa28468) : srgb(0xbaa183);
     if (normal.z < -0.5) return kCream;
-    if (std::abs(p.z + 0.15) < 0.05) return srgb(0x6b4a36);
+    if (std::abs(p.z + 0.15) < 0.05) return srgb(0xa98d6c);
     if (p.z < -0.15) return srgb(0xcfbf9f);
     const double along = std::abs(normal.x) > 0.5 ? p.y : p.x;
-    return odd(along / 1.2) ? srgb(0x628f97) : srgb(0x6a979d);
+    return odd(along / 1.2) ? srgb(0x8aa9a6) : srgb(0x91afab);
 }
 
 Vec paint_cloth(double u, double v, double edge) {
     if (edge > 0.87 && odd((std::abs(u) > std::abs(v) ? v : u) / 0.1)) return kCream;
     if (edge > 0.78) return std::abs(edge - 0.82) < 0.025 ? kCream : kInk;
-    const double gap = to_curls(u, v, 0.31);
-    return gap < 0.055 ? kOchre : gap < 0.155 ? kInk : kCream;
+    // A windowpane check: pairs of thin lines over broad pale bands, both ways.
+    const double pane = 0.37, across = part(u / pane), along = part(v / pane);
+    const auto near = [=](double place) {
+        return std::min(std::abs(across - place), std::abs(along - place)) * pane < 0.011;
+    };
+    if (near(0.2) || near(0.4)) return kInk;
+    if (near(0.8)) return kBrick;
+    const int bands = (std::abs(across - 0.3) < 0.1) + (std::abs(along - 0.3) < 0.1);
+    return mix(kCream, kOchre, 0.18 * bands);
 }
 
 Vec paint_table(Vec local, Vec normal) {
     if (normal.z < 0.5) return srgb(0x6e4526);
-    const double radius = (4 - local.z) * 1.45;  // the last piece of the profile is the top
+    const double radius = (4 - local.z) * kTableRadius;  // the last piece of the profile is the top
     const double x = radius * std::cos(local.x * kPi), y = radius * std::sin(local.x * kPi);
     const Vec on_cloth = turned({x, y, 0}, -28);
     const double edge = std::max(std::abs(on_cloth.x), std::abs(on_cloth.y));
@@ -45,22 +53,22 @@ Vec paint_table(Vec local, Vec normal) {
 
 Vec paint_vase(Vec local, Vec) {
     const double turn = local.x, z = local.y;
-    if (std::abs(z - 0.10) < 0.012 || std::abs(z - 0.36) < 0.008 || std::abs(z - 0.74) < 0.02) return kCream;
+    if (std::abs(z - 0.10) < 0.012 || std::abs(z - 0.36) < 0.008) return kCream;
     const double across = (part(turn * 6) - 0.5) * 3, up = (z - 0.24) / 0.085;
     if (across * across + up * up < 1) return kOchre;
-    const double zigzag = 0.40 + 0.1 * std::abs(part(turn * 9) - 0.5);
+    const double zigzag = 0.40 + 0.1 * std::abs(part(turn * 6) - 0.5);
     return std::abs(z - zigzag) < 0.016 ? kCream : kTeal;
 }
 
 Vec paint_mug(Vec local, Vec) {
     const double z = local.y;
-    if (z < 0.05 || z > 0.21 || !odd(z / 0.027)) return kCream;
-    return odd(local.x * 8) ? kBrick : kInk;
+    if (z < 0.05 || z > 0.21 || !odd(z / 0.04)) return kCream;
+    return odd(local.x * 4) ? kBrick : kInk;
 }
 
 Vec paint_apple(Vec local, Vec) {
     const double turn = std::atan2(local.y, local.x) / kPi;
-    return part(turn * 9) < 0.28 + 0.3 * local.z ? srgb(0xd8963a) : srgb(0xa8201f);
+    return part(turn * 6) < 0.28 + 0.3 * local.z ? srgb(0xcc7a35) : srgb(0xa8201f);
 }
 
 Material book(Vec cover, const std::string& title, Vec half, uint64_t salt) {
@@ -210,7 +218,7 @@ World still_life() {
     World world;
     Group room, table, foot;
     room.add(std::make_unique<Room>(Vec{-3.6, -3.6, -0.9}, Vec{3.6, 3.6, 3.4}), {paint_room});
-    const Profile board{{0.12, -0.9}, {0.12, -0.06}, {1.45, -0.06}, {1.45, 0}, {0, 0}};
+    const Profile board{{0.12, -0.9}, {0.12, -0.06}, {kTableRadius, -0.06}, {kTableRadius, 0}, {0, 0}};
     table.add(std::make_unique<Lathe>(Vec{}, board, false), {paint_table, 0.03});
     foot.add(std::make_unique<Lathe>(Vec{}, Profile{{0.6, -0.9}, {0.55, -0.82}, {0.1, -0.76}}, false),
              plain(0x6e4526));
@@ -227,7 +235,7 @@ World still_life() {
                    {{0.16, -0.02, 0.10}, 0.10},    {{0.42, -0.50, 0.05}, 0.24},
                    {{-0.30, -0.40, 0.10}, 0.115},  {{-0.10, -0.58, 0.08}, 0.09},
                    {{-0.50, -0.18, 0.08}, 0.09},   {{-0.57, -0.47, 0.10}, 0.11},
-                   {{0.02, 0.62, 0.12}, 0.13},     {{0, 0, -0.35}, 0.9}};
+                   {{0.02, 0.62, 0.12}, 0.13},     {{0, 0, -0.35}, 1.0}};
     world.lamp_center = {1.6, -2.2, 3.1};
     world.lamp_radius = 0.45;
     world.lamp_color = {1.02, 0.94, 0.80};

@@ -13,6 +13,9 @@
 
 namespace {
 
+// Reflectance at grazing angles: 1 for a perfect glaze, less for one that is a little rough.
+constexpr double kGrazing = 0.4;
+
 struct Hit {
     double distance = kFar;
     const Thing* thing = nullptr;
@@ -74,7 +77,8 @@ Vec seen(const World& world, const Ray& ray, LampSample sample, int bounces) {
     }
     if (material.mirror <= 0 || bounces == 0) return color;
     const double cosine = -dot(normal, ray.direction);
-    const double share = material.mirror + (1 - material.mirror) * std::pow(1 - cosine, 5);
+    const double share =
+        material.mirror + std::max(kGrazing - material.mirror, 0.0) * std::pow(1 - cosine, 5);
     const Ray bounced{start, ray.direction + 2 * cosine * normal};
     const Vec reflected = seen(world, bounced, sample, bounces - 1);
     return mix(color, material.metal ? albedo * reflected : reflected, share);
