@@ -158,6 +158,7 @@ class GlWindow(QOpenGLWindow):
     def __init__(self) -> None:
         super().__init__(QOpenGLWindow.UpdateBehavior.NoPartialUpdate)
         self.setFormat(surface_format())
+        self.setFlag(Qt.WindowType.WindowDoesNotAcceptFocus)
         self.signals = SurfaceSignals(self)
         self.picture: Picture | None = None
         self.overlay: OverlayPainter | None = None
@@ -255,9 +256,10 @@ class GlSurface(QWidget):
         super().__init__(parent)
         self._window = GlWindow()
         self._container = QWidget.createWindowContainer(self._window, self)
-        self._container.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        # Were the window inside to have the focus, no widget could take it back by itself
+        self._container.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._container.setMinimumSize(QSize(1, 1))
-        self.setFocusProxy(self._container)
         self.signals = self._window.signals
         application = QGuiApplication.instance()
         if isinstance(application, QGuiApplication):
@@ -269,9 +271,9 @@ class GlSurface(QWidget):
         return self
 
     @property
-    def source(self) -> QObject:
-        """The window inside, which gets the events."""
-        return self._window
+    def sources(self) -> tuple[QObject, ...]:
+        """The window inside gets the mouse, the surface itself the keyboard."""
+        return (self._window, self)
 
     def present(self, picture: Picture | None, overlay: OverlayPainter | None) -> None:
         """Show a picture with an overlay at the next repaint."""

@@ -43,7 +43,7 @@ class Navigation(QObject):
     pressed = Signal()  # a mouse button went down: the view wants the focus
     dropped = Signal(str)  # a local file or folder, on a window of its own that gets no other drops
 
-    def __init__(self, source: QObject, parent: QObject) -> None:
+    def __init__(self, sources: tuple[QObject, ...], parent: QObject) -> None:
         super().__init__(parent)
         self.controls: CameraControls | None = None
         self.height = 1  # of the view, in logical pixels
@@ -55,7 +55,8 @@ class Navigation(QObject):
         self._fly_timer.setInterval(FLY_INTERVAL_MS)
         self._fly_timer.timeout.connect(self._fly)
         self._flown_at = 0.0
-        source.installEventFilter(self)
+        for source in sources:
+            source.installEventFilter(self)
 
     @property
     def is_busy(self) -> bool:

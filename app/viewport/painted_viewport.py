@@ -55,9 +55,9 @@ class PaintedSurface(QWidget):
         return self
 
     @property
-    def source(self) -> QObject:
+    def sources(self) -> tuple[QObject, ...]:
         """The surface itself."""
-        return self
+        return (self,)
 
     def present(self, picture: Picture | None, overlay: OverlayPainter | None) -> None:
         """Show a picture with an overlay at the next repaint."""

@@ -1,7 +1,7 @@
 """What both ways of painting have in common: a picture below, an overlay above, input events.
 
 A surface knows nothing of cameras or engines. `Viewport` hands it the two and listens to the
-events of `source`.
+events of `sources`.
 """
 
 import dataclasses
@@ -57,8 +57,8 @@ class Surface(Protocol):
         """The widget to lay out; it has the focus when the view has it."""
 
     @property
-    def source(self) -> QObject:
-        """The object that receives mouse and key events, for an event filter."""
+    def sources(self) -> tuple[QObject, ...]:
+        """The objects that receive mouse, key and focus events, for an event filter."""
 
     def present(self, picture: Picture | None, overlay: OverlayPainter | None) -> None:
         """Show a picture (None: the empty stage) with an overlay, soon."""

@@ -84,7 +84,7 @@ class Viewport(QWidget):
         self._last_photo = -1  # where [ and ] go on from
         self._run_id = 0
         self.photos = PhotoPictures(decode, self)
-        self.navigation = Navigation(surface.source, self)
+        self.navigation = Navigation(surface.sources, self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(surface.widget)

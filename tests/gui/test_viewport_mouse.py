@@ -59,3 +59,21 @@ def test_the_mouse_is_where_the_view_thinks_it_is(room: Room) -> None:
     for x, y in ((5, 5), (300, 100)):
         xdotool("mousemove", left + x, top + y, "click", "--repeat", 2, "--delay", 40, 1)
         room.qtbot.waitUntil(lambda p=(x, y): p in places, timeout=LIMIT_MS)
+
+
+def test_typing_into_a_field_leaves_the_view_alone(room: Room) -> None:
+    room.open()
+    left, top = widget_place(room.view.surface.widget)
+    xdotool("mousemove", left + 60, top + 60, "click", 1)
+    room.qtbot.waitUntil(lambda: room.view._focused, timeout=LIMIT_MS)
+    field = room.window.settings_panel.search
+    field.clear()
+    x, y = widget_place(field)
+    xdotool("mousemove", x + 20, y + 8, "click", 1)
+    room.qtbot.waitUntil(lambda: not room.view._focused, timeout=LIMIT_MS)
+    asked, commands = len(room.engine.views), len(room.engine.commands)
+    xdotool("key", "w", "space", "h")
+    room.qtbot.waitUntil(lambda: field.text() == "w h", timeout=LIMIT_MS)
+    assert len(room.engine.views) == asked
+    assert len(room.engine.commands) == commands
+    field.clear()

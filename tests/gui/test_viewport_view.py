@@ -42,7 +42,7 @@ def newest(room: Room) -> View:
 
 
 def press_keys(room: Room, key: Qt.Key, hold_until: object = None) -> None:
-    window, _ = input_window(room.view.surface)
+    window = room.window.windowHandle()
     QTest.keyPress(window, key)
     if hold_until is not None:
         room.qtbot.waitUntil(hold_until, timeout=LIMIT_MS)
@@ -347,7 +347,7 @@ def test_holding_f_shows_the_photo_in_place_of_the_render(room: Room) -> None:
     bare(room.view)
     room.open()
     focus_view(room)
-    window, _ = input_window(room.view.surface)
+    window = room.window.windowHandle()
     QTest.keyPress(window, Qt.Key.Key_F)
 
     def photo_shown() -> bool:
@@ -369,7 +369,7 @@ def test_the_photo_lies_exactly_where_the_render_has_it(room: Room) -> None:
     assert scene is not None
     view_camera = newest(room).camera
     photo = scene.photos[0].camera
-    window, _ = input_window(room.view.surface)
+    window = room.window.windowHandle()
     QTest.keyPress(window, Qt.Key.Key_F)
     points = scene.points[:20].astype(np.float64)
     in_photo, _ = photo.project(points)

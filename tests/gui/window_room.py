@@ -69,6 +69,10 @@ class Room:
             lambda: self.session.run_id == run_id and self.session.state is state, timeout=LIMIT_MS
         )
         self.settle()
+        # the view takes the focus, and with it a ring over the picture, which pixel tests mind
+        self.qtbot.waitUntil(lambda: self.view._focused, timeout=LIMIT_MS)
+        self.window.setFocus()
+        self.qtbot.waitUntil(lambda: not self.view._focused, timeout=LIMIT_MS)
         if self.engine.answers_views:
             self.wait_for_current_frame()
 
@@ -145,7 +149,7 @@ def surface_pixels(surface: Surface) -> np.ndarray:
 def input_window(surface: Surface) -> tuple[QWindow, QPoint]:
     """The window that gets the mouse events of a surface, and the surface's place in it."""
     if isinstance(surface, GlSurface):
-        source = surface.source
+        source = surface.sources[0]
         assert isinstance(source, QWindow)
         return source, QPoint(0, 0)
     top = surface.widget.window()
