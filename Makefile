@@ -2,7 +2,7 @@
 
 PYTHON_BIN := .venv/bin/python
 KERNEL_SOURCES := CMakeLists.txt $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/*)
-CXX_FILES := $(wildcard cuda_rasterizer/cpu/*.cpp cuda_rasterizer/cpu/*.h cuda_rasterizer/include/*.h)
+CXX_FILES := $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/* scripts/make_demo_scene/tracer/*)
 SCENE ?= demo
 ARGS ?=
 
@@ -51,5 +51,5 @@ screenshot:  ## pictures of the window, dark and light, training SCENE on a virt
 	@$(MAKE) --no-print-directory install
 	@$(PYTHON_BIN) -m scripts.screenshot $(SCENE) $(ARGS)
 
-demo-scene: install  ## trace the demo scene anew (half an hour on two cores)
+demo-scene: install  ## trace the demo scene anew (three minutes on two cores)
 	$(PYTHON_BIN) -m scripts.make_demo_scene

@@ -19,7 +19,7 @@ POINT_COUNT = 4_500
 
 
 def main() -> None:
-    """Trace every photo (some two minutes on two cores) and write the scene."""
+    """Trace every photo (some three minutes on two cores) and write the scene."""
     parser = argparse.ArgumentParser(description="Make the demo scene.")
     parser.add_argument("folder", nargs="?", type=Path, default=DEMO)
     parser.add_argument("--samples-per-side", type=int, default=SAMPLES_PER_SIDE)
