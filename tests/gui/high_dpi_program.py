@@ -7,7 +7,7 @@ import json
 import sys
 
 import numpy as np
-from PySide6.QtCore import QEventLoop, QPoint, Qt, QTimer
+from PySide6.QtCore import QEvent, QEventLoop, QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -94,6 +94,7 @@ def look(application: QApplication, kind: str) -> dict[str, object]:
     corners = corner_errors(room)
     room.close()
     room.window.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     return {"ratio": ratio, "views": found, "corners": corners}
 
 
