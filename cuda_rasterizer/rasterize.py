@@ -106,6 +106,7 @@ def rasterize(
     splats = _checked(
         means, quaternions, scales, opacities, features, sh, world_to_camera, intrinsics
     )
+    _require_ceiling_below_one(cutoffs, splats.means.dtype)
     degree = _degree_in_use(splats, sh_degree)
     splats = _with_background(splats, background, width, height)
     view = View(width, height, degree, antialiased, cutoffs)
@@ -116,6 +117,14 @@ def rasterize(
             )
         return _draw_reference(splats, view)
     return _draw_cpu(splats, view, absolute_gradient)
+
+
+def _require_ceiling_below_one(cutoffs: Cutoffs, dtype: torch.dtype) -> None:
+    """A ceiling of 1 would let the transmittance, by which backward divides, become 0."""
+    if torch.tensor(cutoffs.alpha_ceiling, dtype=dtype) >= 1:
+        raise RasterizerError(
+            f"alpha_ceiling {cutoffs.alpha_ceiling} rounds to 1 in {dtype}; it must stay below 1"
+        )
 
 
 def _draw_cpu(splats: _Splats, view: View, with_absolute_gradient: bool) -> Rendering:

@@ -88,3 +88,10 @@ def test_a_float32_camera_serves_float64_splats(backend):
     found = draw(scene.replace(world_to_camera=exact), backend)
     expected = draw(scene.replace(world_to_camera=exact.double()), backend)
     assert torch.equal(found.color, expected.color)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_ceiling_that_float32_rounds_to_one_is_refused(backend: str) -> None:
+    scene = scenes.hard_case("opaque stack", torch.float32)
+    with pytest.raises(RasterizerError, match="rounds to 1 in torch.float32"):
+        draw(scene, backend=backend, cutoffs=Cutoffs(alpha_ceiling=1 - 1e-12))
