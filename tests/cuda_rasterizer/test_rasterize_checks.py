@@ -93,5 +93,5 @@ def test_a_float32_camera_serves_float64_splats(backend):
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_a_ceiling_that_float32_rounds_to_one_is_refused(backend: str) -> None:
     scene = scenes.hard_case("opaque stack", torch.float32)
-    with pytest.raises(RasterizerError, match="rounds to 1 in torch.float32"):
+    with pytest.raises(RasterizerError, match=r"rounds to 1 in torch\.float32"):
         draw(scene, backend=backend, cutoffs=Cutoffs(alpha_ceiling=1 - 1e-12))
