@@ -34,9 +34,15 @@ class OpenRun:
     """
 
     def __init__(
-        self, run_id: int, scene: Scene, photos: PhotoStore, trainer: Trainer, folder: RunFolder
+        self,
+        run_id: int,
+        scene: Scene,
+        photos: PhotoStore,
+        trainer: Trainer,
+        folder: RunFolder,
+        saved_settings: Settings,
     ) -> None:
-        """Take over what the loader made; `folder` exists."""
+        """Take over what the loader made; `folder` exists, and can give back `saved_settings`."""
         self.run_id = run_id
         self.scene = scene
         self.photos = photos
@@ -45,6 +51,7 @@ class OpenRun:
         self.held: dict[str, Value] = {}  # changes that wait for a restart
         self.version = 0  # changes whenever the model does
         self.saved_version = -1  # of the model in the last checkpoint
+        self.saved_settings = saved_settings
         self.evaluated_step = -1
         self._is_verified = False
         self._logs_failed = False
@@ -73,8 +80,9 @@ class OpenRun:
 
     @property
     def is_unsaved(self) -> bool:
-        """Whether the model changed since the last checkpoint; an untouched start has not."""
-        return self.version > 0 and self.saved_version != self.version
+        """Whether model or settings changed since the last checkpoint, or since the start."""
+        model_changed = self.version > 0 and self.saved_version != self.version
+        return model_changed or self.saved_settings != self.settings
 
     @property
     def is_complete(self) -> bool:
@@ -203,6 +211,7 @@ class OpenRun:
                 yield from verify_checkpoint(path, tensors)
                 self._is_verified = True
             self.saved_version = self.version
+            self.saved_settings = self.settings
             self.write_facts()
         except OSError as error:
             raise ExportError(

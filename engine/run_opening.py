@@ -180,7 +180,9 @@ class RunOpening:
             folder.reopen()
         else:
             folder.create()
-        run = OpenRun(request.run_id, loaded.scene, loaded.photos, loaded.trainer, folder)
+        run = OpenRun(
+            request.run_id, loaded.scene, loaded.photos, loaded.trainer, folder, loaded.before
+        )
         try:
             run.write_facts()
         except OSError:
