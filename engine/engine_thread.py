@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 
 from engine import messages as m
-from engine.inbox import Inbox, Report
+from engine.inbox import URGENT, Inbox, Report
 from engine.messages import Command, Event, Frame, State, View
 from engine.outbox import Outbox
 from engine.run_commands import CommandRefusal, RunCommands
@@ -95,7 +95,9 @@ class _Loop:
         session = self._session
         self._waiting.extend(session.inbox.take())
         while self._waiting and not self._is_over:
-            self._answer(self._waiting.popleft())
+            item = self._waiting.popleft()
+            session.urgent_waits = any(isinstance(other, URGENT) for other in self._waiting)
+            self._answer(item)
         if self._is_over:
             return
         if session.state is State.TRAINING and session.run is not None:

@@ -37,6 +37,7 @@ class Session:
         self.run: OpenRun | None = None
         self.run_id = 0
         self.pause_at: int | None = None  # the step at which training pauses by itself
+        self.urgent_waits = False  # behind the command that is being answered
         self._outbox = outbox
         self._reports = StepReports()
         self._pictures = RunPictures(inbox, outbox.put_frame, self.notice)
@@ -121,7 +122,7 @@ class Session:
     def _interrupted(self) -> bool:
         """Between two phases: serve a view; whether a command waits that cannot wait longer."""
         self.serve_view()
-        return self.inbox.has_urgent()
+        return self.urgent_waits or self.inbox.has_urgent()
 
     # --- training --------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from engine.dataset.photo_store import PhotoStore
 from engine.engine_thread import Engine
 from engine.errors import LoadingCancelled, TrainingError
 from engine.export.splat_files import read_splats
+from engine.inbox import Inbox, Report
 from engine.messages import Command, State
 from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
@@ -324,6 +325,42 @@ def test_resuming_goes_on_where_the_last_checkpoint_is(
     driver.post(m.Start())
     assert driver.wait(m.Finished, 2).step == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 20
+
+
+def test_a_setting_changed_after_the_last_checkpoint_is_still_changed_after_resuming(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    driver.open(scene, tmp_path / "run", ENDLESS, start=False)
+    driver.post(m.StepN(3))
+    driver.reach(State.PAUSED)
+    driver.ask(m.Save(), m.Saved)
+    driver.ask(m.SetSetting("opacity_lr", 0.1), m.SettingApplied)
+    driver.open(scene, tmp_path / "other", start=False)  # closes the run
+    driver.post(m.ResumeRun(tmp_path / "run", start=False))
+    resumed = driver.wait(m.RunStarted, 3)
+    assert (resumed.step, resumed.settings["opacity_lr"]) == (3, 0.1)
+
+
+def test_a_stop_posted_right_behind_an_evaluation_ends_it(
+    driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    real = Inbox.take
+
+    def both_at_once(inbox: Inbox) -> list[Command | Report]:
+        items = real(inbox)
+        if any(isinstance(item, m.Evaluate) for item in items) and not asked:
+            asked.append(True)
+            items.append(m.Stop())
+        return items
+
+    monkeypatch.setattr(Inbox, "take", both_at_once)
+    driver.open(scene, tmp_path / "run", start=False)
+    driver.post(m.StepN(1))
+    driver.reach(State.PAUSED)
+    driver.ask(m.Evaluate(), m.Finished)
+    assert asked
+    assert not driver.all(m.Evaluated)
 
 
 def test_resuming_with_other_versions_says_that_the_bits_will_differ(
