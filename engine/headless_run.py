@@ -31,6 +31,7 @@ class HeadlessRun:
         self.error = ""
         self.details = ""
         self.has_failed = False
+        self._untold = ""  # an error that may not end the run
         self._is_stopped = False
         self._bar = tqdm(
             unit=" steps", file=sys.stderr, dynamic_ncols=True, bar_format="{desc}", desc="Loading"
@@ -46,6 +47,9 @@ class HeadlessRun:
         self._woken.clear()
         for event in self.engine.take_events():
             self._take(event)
+        if self._untold and not self.has_failed:  # else it is the last word of the program
+            self._say(f"error: {self._untold}")
+        self._untold = ""
         return not self._is_stopped
 
     def _take(self, event: Event) -> None:
@@ -76,6 +80,7 @@ class HeadlessRun:
                 self.error, self.has_failed = event.reason, True
             case m.Failed():
                 self.error, self.details = event.message, event.details
+                self._untold = event.message
             case m.StateChanged():
                 if self.error and event.new in _ENDED_BY_ERROR:
                     self.has_failed = True
