@@ -48,7 +48,9 @@ def add_setting_flags(parser: argparse.ArgumentParser, names: Iterable[str] | No
 
 
 def _add_flag(group: argparse._ArgumentGroup, info: SettingInfo) -> None:
-    text = f"{info.meaning} Default {_shown(info.default)}."
+    limits = (info.minimum, info.maximum)
+    span = "" if None in limits else f"{' to '.join(_shown(end) for end in limits)}; "
+    text = f"{info.meaning} {span}default {_shown(info.default)}."
     text = text.replace("%", "%%")
     destination = _PREFIX + info.name
     if info.kind is bool:

@@ -109,6 +109,7 @@ def test_every_setting_is_a_flag_with_its_meaning(capsys: Capture) -> None:
     for info in all_settings():
         assert info.flag in text
         assert info.meaning.split(".")[0][:20] in text
+    assert "0 to 1; default 0.025." in text  # the range of the opacity rate
 
 
 def test_the_version_is_printed(capsys: Capture) -> None:
