@@ -48,8 +48,9 @@ def add_setting_flags(parser: argparse.ArgumentParser, names: Iterable[str] | No
 
 
 def _add_flag(group: argparse._ArgumentGroup, info: SettingInfo) -> None:
-    limits = (info.minimum, info.maximum)
-    span = "" if None in limits else f"{' to '.join(_shown(end) for end in limits)}; "
+    span = ""
+    if info.minimum is not None and info.maximum is not None:
+        span = f"{_shown(info.minimum)} to {_shown(info.maximum)}; "
     text = f"{info.meaning} {span}default {_shown(info.default)}."
     text = text.replace("%", "%%")
     destination = _PREFIX + info.name
