@@ -30,10 +30,6 @@ class StepReports:
         """Whether it is time to publish."""
         return bool(self._results) and now - self._since >= PUBLISH_SECONDS
 
-    def clear(self) -> None:
-        """Forget what was not published: its run is gone."""
-        self._results.clear()
-
     def take(self, run_id: int, now: float, preview_share: float) -> Stepped | None:
         """What was gathered since the last call as one event; None when there is nothing."""
         if not self._results:

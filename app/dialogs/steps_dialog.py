@@ -101,15 +101,3 @@ def run_until_dialog(step: int, iterations: int, parent: QWidget) -> StepsDialog
         max(iterations, step + 1),
         parent,
     )
-
-
-def continue_for_dialog(step: int, parent: QWidget) -> StepsDialog:
-    """For how many steps more to train after the end of a run."""
-    return StepsDialog(
-        "Continue",
-        f"Train on from step {step:,} for so many steps more:",
-        1_000,
-        1,
-        max(1_000_000 - step, 1),
-        parent,
-    )

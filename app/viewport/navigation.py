@@ -58,11 +58,6 @@ class Navigation(QObject):
         for source in sources:
             source.installEventFilter(self)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a button or a fly key is held."""
-        return self._buttons != Qt.MouseButton.NoButton or bool(self._keys)
-
     def let_go(self) -> None:
         """Forget what is held; for when the view loses the focus or the scene."""
         self._keys.clear()

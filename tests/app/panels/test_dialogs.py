@@ -2,13 +2,12 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.dialogs import files, open_dialog
 from app.dialogs.open_dialog import OpenDialog
-from app.dialogs.steps_dialog import StepsDialog, continue_for_dialog, parse_steps, run_until_dialog
+from app.dialogs.steps_dialog import StepsDialog, parse_steps, run_until_dialog
 
 
 @pytest.fixture
@@ -56,15 +55,6 @@ def test_run_until_takes_a_step_ahead_and_refuses_one_behind(parent: QWidget) ->
     dialog.accept()
     assert chosen == [5_000]
     assert dialog.result() == StepsDialog.DialogCode.Accepted
-
-
-def test_continue_asks_for_more_steps(parent: QWidget) -> None:
-    dialog = continue_for_dialog(30_000, parent)
-    chosen: list[int] = []
-    dialog.chosen.connect(chosen.append)
-    dialog.show()
-    QTest.keyClick(dialog.field, Qt.Key.Key_Return)
-    assert chosen == [1_000]
 
 
 def test_recent_scenes_can_be_opened_and_missing_ones_are_greyed(
