@@ -26,15 +26,16 @@ from engine.cli_flags import (
     Parser,
     add_preset_flag,
     add_setting_flags,
+    given_changes,
     given_values,
 )
 from engine.errors import EngineError
 from engine.handle import EngineHandle
-from engine.presets import load_preset
+from engine.presets import DEFAULT_PRESET, load_preset
+from engine.scene_names import DEMO_NAME
 from engine.settings import Settings
 
 JOIN_SECONDS = 10.0
-DEFAULT_PRESET = "classic"
 EXIT_INTERRUPTED = 130
 
 
@@ -48,7 +49,7 @@ def run_window(arguments: Sequence[str], engine: EngineHandle | None = None) -> 
     parser.refuse_unknown(extra)
     probe = DisplayProbe()
     try:
-        base = load_preset(options.preset or DEFAULT_PRESET)
+        base = load_preset(_preset_name(options))
         settings = base.updated(given_values(options))
     except EngineError as error:
         probe.result()
@@ -64,6 +65,12 @@ def run_window(arguments: Sequence[str], engine: EngineHandle | None = None) -> 
         return _run(options, settings, base, found, diagnostics, engine)
     finally:
         diagnostics.remove()
+
+
+def _preset_name(options: argparse.Namespace) -> str:
+    """The preset named, else the demo's own for the demo and the usual one for all others."""
+    suited = DEMO_NAME if options.scene == DEMO_NAME else DEFAULT_PRESET
+    return str(options.preset or suited)
 
 
 def window_parser() -> Parser:
@@ -121,11 +128,11 @@ def _run(
     viewport = make_viewport(choice.kind, decode_photo)
     window = MainWindow(session, theme, viewport, preferences, diagnostics)
     window.status.set_viewport_reason(choice.reason)
-    name = options.preset or DEFAULT_PRESET
-    window.settings_panel.set_start_values(settings, Path(name).stem, base)
+    window.settings_panel.set_start_values(settings, Path(_preset_name(options)).stem, base)
     window.commands.start_when_open = not options.paused
+    window.commands.preset_follows_scene = options.preset in (None, DEMO_NAME)
     window.closed.connect(application.quit)
-    window.commands.resume_changes = given_values(options)
+    window.commands.resume_changes = given_changes(options)
     interrupts = Interrupts(window)
     interrupts.arrived.connect(window.close)
     session.start()

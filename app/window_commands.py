@@ -26,8 +26,9 @@ from engine.messages import (
     StepN,
     Stop,
 )
+from engine.presets import DEFAULT_PRESET, load_preset
 from engine.run.run_folder import RunFolder
-from engine.scene_names import DEMO_NAME, scene_path
+from engine.scene_names import DEMO_FOLDER, DEMO_NAME, scene_path
 from engine.setting_info import Value
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class WindowCommands(QObject):
         self._window = window
         self.opening = ""  # the name of the scene being loaded
         self.start_when_open = True
-        self.resume_changes: dict[str, Value] = {}  # settings given for a run that is resumed
+        self.resume_changes: dict[str, Value] = {}  # given for the first run that is opened
 
     def carry_out(self, key: str) -> None:
         """Do what the action `key` says."""
@@ -67,12 +68,22 @@ class WindowCommands(QObject):
     def open_scene(self, path: Path) -> None:
         """Open a scene with the settings of the panel, or go on with the run of a run folder."""
         self.opening = path.name
+        changes, self.resume_changes = tuple(self.resume_changes.items()), {}
         if RunFolder(path).facts_path.is_file():
-            changes = tuple(self.resume_changes.items())
             self._post(ResumeRun(path, changes, start=self.start_when_open))
         else:
+            if self.preset_follows_scene:
+                self._suit_preset(path)
             settings = self._window.settings_panel.settings()
             self._post(OpenScene(path, settings, start=self.start_when_open))
+
+    def _suit_preset(self, path: Path) -> None:
+        """Give the demo its own preset and other scenes the usual one; what was changed stays."""
+        panel = self._window.settings_panel
+        wanted = DEMO_NAME if path.resolve() == DEMO_FOLDER else DEFAULT_PRESET
+        if panel.untouched_preset in {DEMO_NAME, DEFAULT_PRESET} - {wanted}:
+            preset = load_preset(wanted)
+            panel.set_start_values(preset, wanted, preset)
 
     def continue_for(self, count: int) -> None:
         """Train on for `count` steps."""

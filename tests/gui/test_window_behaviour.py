@@ -27,6 +27,7 @@ from engine.messages import (
     OpenScene,
     Pause,
     Restart,
+    ResumeRun,
     Save,
     Saved,
     SettingApplied,
@@ -244,6 +245,21 @@ def test_a_folder_can_be_dropped_anywhere(painted_room: Room, tmp_path: Path) ->
     command = room.engine.commands[-1]
     assert isinstance(command, OpenScene)
     assert command.path == tmp_path
+
+
+def test_flags_of_the_start_hold_for_the_first_opening_only(
+    painted_room: Room, tmp_path: Path
+) -> None:
+    commands = painted_room.window.commands
+    (tmp_path / "run.toml").touch()
+    commands.resume_changes = {"iterations": 50}
+    commands.open_scene(tmp_path)
+    commands.open_scene(tmp_path)
+    first, second = painted_room.engine.commands[-2:]
+    assert isinstance(first, ResumeRun)
+    assert first.changes == (("iterations", 50),)
+    assert isinstance(second, ResumeRun)
+    assert second.changes == ()
 
 
 def test_the_theme_changes_and_comes_back(painted_room: Room) -> None:
