@@ -195,6 +195,7 @@ class RunOpening:
         what = "Resumed" if request.is_resumed else "RunStarted"
         self._session.notice(run.journal(what, run.step, {"settings": run.settings.differences()}))
         if not request.is_resumed:
+            self._note_seed_cap(run)
             return
         for name, value in run.settings.differences(loaded.before).items():
             old = loaded.before[name]
@@ -206,6 +207,14 @@ class RunOpening:
             f"The run goes on from {source}: step {run.step:,}, {len(run.trainer.model):,} splats, "
             f"position rate {run.trainer.position_lr:.3g}."
         )
+
+    def _note_seed_cap(self, run: OpenRun) -> None:
+        points, splats = len(run.scene.points), len(run.trainer.model)
+        if splats < points:
+            self._session.notice(
+                f"{splats:,} of {points:,} sparse points are used, drawn at random: that is the "
+                "splat cap. Raise it to start from all."
+            )
 
 
 def _refuse_unless_unused(path: Path) -> None:

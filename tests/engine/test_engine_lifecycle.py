@@ -24,7 +24,8 @@ from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
 from engine.states import is_legal
 from engine.training.trainer import Trainer
-from tests.engine.driving import SECONDS, Driver, quick, running_engine, write_tiny_scene
+from tests.engine.dataset.scene_files import make_views, write_colmap
+from tests.engine.driving import SECONDS, SMALL, Driver, quick, running_engine, write_tiny_scene
 
 ENDLESS = quick(iterations=1_000_000)
 
@@ -361,6 +362,14 @@ def test_a_stop_posted_right_behind_an_evaluation_ends_it(
     driver.ask(m.Evaluate(), m.Finished)
     assert asked
     assert not driver.all(m.Evaluated)
+
+
+def test_more_sparse_points_than_the_splat_cap_are_told(driver: Driver, tmp_path: Path) -> None:
+    write_colmap(tmp_path / "scene", make_views(8, points=1_100, lens=SMALL))
+    driver.open(tmp_path / "scene", tmp_path / "run", quick(max_splats=1_000), start=False)
+    driver.reach(State.READY)
+    said = [event.message for event in driver.all(m.Noticed)]
+    assert any("1,000 of 1,100 sparse points" in message for message in said)
 
 
 def test_resuming_with_other_versions_says_that_the_bits_will_differ(
