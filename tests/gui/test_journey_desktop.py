@@ -27,9 +27,9 @@ class Hand:
         self._journey = journey
 
     def point(self, widget: QWidget, inside: QPoint | None = None) -> None:
-        """Move the pointer over a widget."""
+        """Move the pointer over a widget; `--sync` would wait in vain where it is there already."""
         place = widget.mapToGlobal(inside or widget.rect().center())
-        xdotool("mousemove", "--sync", place.x(), place.y())
+        xdotool("mousemove", place.x(), place.y())
 
     def click(self, widget: QWidget) -> None:
         """Point and click."""
@@ -41,7 +41,7 @@ class Hand:
         self.point(widget)
         xdotool("mousedown", 1)
         for _ in range(moves):
-            xdotool("mousemove_relative", "--sync", "--", by[0] // moves, by[1] // moves)
+            xdotool("mousemove_relative", "--", by[0] // moves, by[1] // moves)
         xdotool("mouseup", 1)
 
     def keys(self, *keys: str) -> None:
