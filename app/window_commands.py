@@ -51,6 +51,7 @@ class WindowCommands(QObject):
         self._window = window
         self.opening = ""  # the name of the scene being loaded
         self.start_when_open = True
+        self.preset_follows_scene = True  # false when a preset was named by the user
         self.resume_changes: dict[str, Value] = {}  # given for the first run that is opened
 
     def carry_out(self, key: str) -> None:

@@ -10,6 +10,7 @@ import tomli_w
 from engine.errors import SettingError
 from engine.settings import Settings
 
+DEFAULT_PRESET = "classic"
 PRESET_FOLDER = Path(__file__).resolve().parent.parent / "resources" / "presets"
 
 

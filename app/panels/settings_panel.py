@@ -96,6 +96,11 @@ class SettingsPanel(Panel):
         self._show_values()
 
     @property
+    def untouched_preset(self) -> str | None:
+        """The name of the preset whose very values these are; None when something differs."""
+        return None if self._settings.differences(self._base) else self._preset
+
+    @property
     def held_names(self) -> tuple[str, ...]:
         """The settings whose change waits for a restart."""
         return tuple(name for name, progress in self._progress.items() if progress.held)

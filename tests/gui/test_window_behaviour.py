@@ -37,6 +37,8 @@ from engine.messages import (
     StepN,
     Stop,
 )
+from engine.presets import load_preset
+from engine.scene_names import DEMO_FOLDER
 from tests.gui.scripted_engine import ScriptedEngine, stepped
 from tests.gui.window_room import LIMIT_MS, Room, make_room
 
@@ -362,3 +364,20 @@ def test_every_control_has_a_name_and_a_tooltip_and_tab_reaches_it(painted_room:
     missing = [b.accessibleName() or b.text() for b in controls if b not in reached]
     assert not missing, f"Tab does not reach: {missing}"
     assert room.view.surface.widget in reached
+
+
+def test_the_demo_brings_its_preset_and_another_scene_does_not_keep_it(
+    painted_room: Room, tmp_path: Path
+) -> None:
+    panel, commands = painted_room.window.settings_panel, painted_room.window.commands
+    usual = load_preset("classic")
+    panel.set_start_values(usual, "classic", usual)
+    found = []
+    for scene in (DEMO_FOLDER, tmp_path):
+        commands.open_scene(scene)
+        found.append(painted_room.engine.commands[-1].settings)
+    assert found == [load_preset("demo"), usual]
+
+    panel.set_start_values(usual.changed("iterations", 77), "classic", usual)
+    commands.open_scene(DEMO_FOLDER)  # what the user changed stays
+    assert painted_room.engine.commands[-1].settings == usual.changed("iterations", 77)
