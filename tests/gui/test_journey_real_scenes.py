@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.messages import Failed, SceneOpened
 from tests.gui.journey import Journey, make_journey
-from tests.test_real_scenes import SCENES
+from tests.test_scene_formats import SCENES
 
 pytestmark = pytest.mark.gl
 
