@@ -184,7 +184,7 @@ class MainWindow(QMainWindow):
         outer.addWidget(body, 1)
         outer.addWidget(self.status)
         self.setCentralWidget(central)
-        self.setMinimumSize(640, 400)
+        self.setMinimumSize(780, 460)  # fits a screen of 800x500
 
     def _connect(self, diagnostics: Diagnostics | None) -> None:
         session, viewport = self.session, self.viewport

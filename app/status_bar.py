@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
+from app.panels.setting_controls import ElidedLabel
 from app.theme import set_role
 from app.wording import counted, duration, memory, share
 from engine.messages import (
@@ -49,7 +50,7 @@ class StatusBar(QWidget):
         self._folder: Path | None = None
         self._saved_at: tuple[int, float] | None = None
         self._viewport_reason = ""
-        self.facts = QLabel(self)
+        self.facts = ElidedLabel(parent=self)
         self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.facts.setTextFormat(Qt.TextFormat.PlainText)
         self.notice = QLabel(self)
@@ -136,8 +137,7 @@ class StatusBar(QWidget):
 
     def refresh(self) -> None:
         """Write the line anew."""
-        text = "   ·   ".join(self._facts())
-        self.facts.setText(text)
+        self.facts.set_full_text("   ·   ".join(self._facts()))
         self.facts.setToolTip("\n".join([*self._facts(), self._viewport_reason]).strip())
         if self._saved_at is not None:
             step, when = self._saved_at

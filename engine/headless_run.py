@@ -12,6 +12,7 @@ from engine.messages import Event, PhotoSummary, State
 from engine.settings import Settings
 
 LISTEN_SECONDS = 0.2  # how long to wait for events at a time
+LOG_SECONDS = 10.0  # between two lines of progress in a file or a pipe
 _ENDED_BY_ERROR = (State.FAILED, State.EMPTY, State.PAUSED)
 
 
@@ -34,7 +35,13 @@ class HeadlessRun:
         self._untold = ""  # an error that may not end the run
         self._is_stopped = False
         self._bar = tqdm(
-            unit=" steps", file=sys.stderr, dynamic_ncols=True, bar_format="{desc}", desc="Loading"
+            unit=" steps",
+            file=sys.stderr,
+            dynamic_ncols=True,
+            bar_format="{desc}",
+            desc="Loading",
+            delay=0.5,  # an error at once comes alone
+            mininterval=0.1 if sys.stderr.isatty() else LOG_SECONDS,
         )
 
     def close(self) -> None:

@@ -99,7 +99,8 @@ class SettingInfo:
         if (self.minimum is not None and value < self.minimum) or (
             self.maximum is not None and value > self.maximum
         ):
-            raise self._error(value, f"{self.minimum:g} to {self.maximum:g}")
+            expected = f"{self._shown(self.minimum)} to {self._shown(self.maximum)}"
+            raise self._error(value, expected)
         return int(value) if self.kind is int else float(value)
 
     def _parse(self, text: str) -> object:
@@ -114,5 +115,13 @@ class SettingInfo:
             return text
         return number
 
+    def _shown(self, value: object) -> str:
+        """A value as a user would write it: whole numbers without exponent or point."""
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return f"{value:,.0f}" if self.kind is int and value == int(value) else f"{value:g}"
+        return repr(value)
+
     def _error(self, value: object, expected: str) -> SettingError:
-        return SettingError(f"{self.name} is {value!r}; expected {expected}.", value=value)
+        return SettingError(
+            f"{self.name} is {self._shown(value)}; expected {expected}.", value=value
+        )

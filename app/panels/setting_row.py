@@ -284,7 +284,7 @@ class SettingRow(QWidget):
         try:
             value = parse_value(self.info, self.field.text())
         except SettingError as error:
-            self.show_error(str(error))
+            self.show_error(str(error).replace(self.info.name, self.info.label, 1))
             return
         self._settle_field(value)
         self.edited.emit(self.info.name, value, next(gesture_numbers))

@@ -83,7 +83,7 @@ def test_abbreviations_are_not_taken(capsys: Capture) -> None:
     [
         (["train", "x"], "--output"),
         (["train", "--output", "y"], "name a scene"),
-        (["train", "x", "--output", "y", "--opacity-lr", "7"], "opacity_lr is 7.0; expected 0 to"),
+        (["train", "x", "--output", "y", "--opacity-lr", "7"], "opacity_lr is 7; expected 0 to"),
         (["train", "x", "--output", "y", "--seed", "many"], "seed is 'many'; expected a number"),
         (["train", "x", "--output", "y", "--backend", "gpu"], "one of auto, cpu, cuda, reference"),
         (["train", "x", "--output", "y", "--preset", "clasic"], "Did you mean classic?"),

@@ -209,7 +209,7 @@ def test_the_status_line_tells_speed_time_left_and_where_the_run_is(painted_room
     run = room.session.run_id
     tell(room, stepped(run, 1, 100), Saved(run, 100, Path("checkpoints/s.safetensors"), 0.1))
     status = room.window.status
-    room.qtbot.waitUntil(lambda: "20.0 steps/s" in status.facts.text(), timeout=LIMIT_MS)
+    room.qtbot.waitUntil(lambda: "20.0 steps/s" in status.facts.full_text, timeout=LIMIT_MS)
     for part in (
         "Training",
         "1,100 splats",
@@ -218,7 +218,7 @@ def test_the_status_line_tells_speed_time_left_and_where_the_run_is(painted_room
         "preview 2.0%",
         "ETA 24 min",
     ):
-        assert part in status.facts.text()
+        assert part in status.facts.full_text
     assert status.folder_button.text() == "runs/banana-1"
     assert status.saved.text() == "saved just now"
 
