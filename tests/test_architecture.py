@@ -41,7 +41,7 @@ def test_the_rasteriser_imports_torch_and_numpy_and_nothing_else():
         assert not foreign, f"{path.relative_to(ROOT)} imports {sorted(foreign)}"
 
 
-@pytest.mark.parametrize("package", ["engine", "cuda_rasterizer", "benchmarks"])
+@pytest.mark.parametrize("package", ["engine", "cuda_rasterizer"])
 def test_qt_is_imported_in_app_only(package):
     for path in sources(package):
         qt = imported_packages(path) & QT
