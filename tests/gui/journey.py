@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from PIL import Image
-from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtCore import QEvent, QEventLoop, QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QWindow
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
@@ -59,7 +59,14 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = LIMIT_
             raise AssertionError(
                 f"waited {seconds:g} s in vain: {what}; see {_evidence()} for the screen and stacks"
             )
-        QTest.qWait(POLL_MS)
+        turn_event_loop()
+
+
+def turn_event_loop(milliseconds: int = POLL_MS) -> None:
+    """Let Qt work for a moment. QTest's own waiting would keep the engine from Python's lock."""
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
 
 
 def _evidence() -> Path:

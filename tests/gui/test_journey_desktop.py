@@ -89,7 +89,7 @@ def test_a_sitting_by_mouse_and_keys(qapp: QApplication, kind: str) -> None:
     applied = journey.answer(lambda: hand.keys("Return"), SettingApplied)
     assert (applied.step, applied.name, applied.new) == (step + 1, "opacity_lr", 3e-4)
     undone = journey.answer(lambda: hand.keys("ctrl+z"), SettingApplied)
-    assert (undone.name, undone.new) == ("opacity_lr", 0.025)
+    assert (undone.name, undone.new) == ("opacity_lr", applied.old)
 
     hand.click(surface)
     hand.keys("space")
