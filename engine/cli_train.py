@@ -85,7 +85,10 @@ def _opening(arguments: argparse.Namespace) -> m.Command:
 
 
 def _listen(run: HeadlessRun, signals: _Signals) -> int:
-    """Until the run is over; after Ctrl+C the state is saved, a second one gives that up."""
+    """Until the run is over; after Ctrl+C the state is saved, a second one gives that up.
+
+    The code of the signal is only for a run of which nothing was lost against its will.
+    """
     code: int | None = None
     answered = 0
     while run.listen():
@@ -98,7 +101,7 @@ def _listen(run: HeadlessRun, signals: _Signals) -> int:
             answered += 1
             run.engine.post(m.Shutdown(save=code is None))
             code = code or number
-    return EXIT_FAILURE if code is None else code
+    return EXIT_FAILURE if code is None or run.is_unsaved else code
 
 
 def _settle(run: HeadlessRun, signals: _Signals) -> int:
@@ -116,6 +119,8 @@ def _settle(run: HeadlessRun, signals: _Signals) -> int:
     missing = [str(path) for path in promised if not path.is_file()]
     if missing:
         run.error, code = f"{', '.join(missing)} is missing though it was written.", EXIT_FAILURE
+    if run.is_unsaved:
+        return EXIT_FAILURE
     return signals.codes[0] if signals.codes else code
 
 

@@ -142,7 +142,8 @@ class _Loop:
                 self._commands.carry_out(run, command)
 
     def _shut_down(self, *, save: bool) -> None:
-        self._is_over = True
+        """End, unless the run cannot be saved: then wait to be told to save again, or not to."""
+        self._is_over = not save
         self._session.set_state(State.CLOSING)
         self._opening.shut_down(LOADER_SECONDS)
-        self._session.close_run(save=save)
+        self._is_over = self._session.close_run(save=save) is None or not save

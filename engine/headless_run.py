@@ -34,6 +34,8 @@ class HeadlessRun:
         self.has_failed = False
         self._untold = ""  # an error that may not end the run
         self._is_stopped = False
+        self._is_closing = False
+        self.is_unsaved = False  # the last steps could not be saved
         self._bar = tqdm(
             unit=" steps",
             file=sys.stderr,
@@ -85,16 +87,28 @@ class HeadlessRun:
                 self._say(event.message)
             case m.CommandRefused():
                 self.error, self.has_failed = event.reason, True
+            case m.Failed() if self._is_closing:
+                self._closing_failed(event)
             case m.Failed():
                 self.error, self.details = event.message, event.details
                 self._untold = event.message
             case m.StateChanged():
+                self._is_closing = event.new is State.CLOSING
                 if self.error and event.new in _ENDED_BY_ERROR:
                     self.has_failed = True
             case m.Finished():
                 self.finished = event
             case m.EngineStopped():
                 self._is_stopped = True
+
+    def _closing_failed(self, event: m.Failed) -> None:
+        """Nobody is there to make room on the disk: end without saving, and say so."""
+        if self.has_failed:
+            self._say(f"error: {event.message}")  # what ended the run stays the last word
+        else:
+            self.error, self.details, self.has_failed = event.message, event.details, True
+        self.is_unsaved = True
+        self.engine.post(m.Shutdown(save=False))
 
     def _opened(self, event: m.SceneOpened) -> None:
         self.held_out = tuple(photo for photo in event.photos if photo.held_out)

@@ -152,7 +152,11 @@ class Export(Command):
 
 @dataclasses.dataclass(frozen=True)
 class Shutdown(Command):
-    """End the engine thread; with `save`, write a checkpoint first if steps were done since."""
+    """End the engine thread; with `save`, write a checkpoint first if steps were done since.
+
+    When that fails, `Failed` is told and the engine waits, CLOSING, for another `Shutdown`: to try
+    again, or to end without saving.
+    """
 
     save: bool = True
 

@@ -105,10 +105,16 @@ class RunOpening:
             loader.join(timeout)
 
     def _close_old(self, *, keep_photos: bool = False) -> None:
-        self._retire_loader()
+        """Raises CommandRefusal, with the run as it was, when its last steps cannot be saved."""
         if self._session.run is not None:
-            self._session.close_run(save=True, keep_photos=keep_photos)
+            problem = self._session.close_run(save=True, keep_photos=keep_photos)
+            if problem is not None:
+                raise CommandRefusal(
+                    f"The open run could not be saved, so it stays open: {problem} Then try "
+                    "again, or export its splats to another place first."
+                )
             gc.collect()  # a model is large: do not wait until cycles through it are found
+        self._retire_loader()
 
     def _load(self, request: LoadRequest) -> None:
         self._session.run_id = request.run_id

@@ -202,17 +202,21 @@ class Session:
 
     def save(self, run: OpenRun) -> bool:
         """Write a checkpoint; whether it stands. An error is told and stops nothing else."""
+        return self._try_to_save(run) is None
+
+    def _try_to_save(self, run: OpenRun) -> str | None:
+        """Write a checkpoint; why it does not stand, if it does not. An error is told as well."""
         start = time.perf_counter()
         self.notice(run.flush_logs())
         try:
             if not self._work_through(run.save()):
-                return False
+                return "Saving was given up."
         except EngineError as error:
             self.report_error(error)
-            return False
+            return str(error)
         path = run.folder.checkpoint_path(run.step)
         self.publish(m.Saved(run.run_id, run.step, path, time.perf_counter() - start))
-        return True
+        return None
 
     def _work_through(self, phases: Generator[str, None, None]) -> bool:
         """Save phase by phase; given up only when somebody closes without saving."""
@@ -258,19 +262,26 @@ class Session:
         self.set_state(State.FINISHED)
         self.publish(m.Finished(run.run_id, run.step, checkpoint, export))
 
-    def close_run(self, *, save: bool, keep_photos: bool = False) -> None:
-        """End the open run, if there is one; unsaved steps are saved first if asked."""
+    def close_run(self, *, save: bool, keep_photos: bool = False) -> str | None:
+        """End the open run, if there is one; unsaved steps are saved first if asked.
+
+        When they cannot be saved the run stays open and a sentence says why. Somebody who asked
+        to close without saving meanwhile gets just that.
+        """
         run = self.run
         if run is None:
-            return
+            return None
         if save and run.is_unsaved:
-            self.save(run)
+            problem = self._try_to_save(run)
+            if problem is not None and not self.inbox.must_abandon_saving():
+                return problem
         self._publish_steps()
         self.notice(run.close(keep_photos=keep_photos))
         self.run = None
         self.pause_at = None
         self._outbox.drop_frame()
         self._pictures.forget()
+        return None
 
 
 def _memory_error(error: BaseException, step: int) -> TrainingError:

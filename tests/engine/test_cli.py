@@ -1,5 +1,6 @@
 """The command line: exit codes, sentences, stable JSON, resuming, signals."""
 
+import errno
 import json
 import os
 import shutil
@@ -295,6 +296,27 @@ def test_signals_end_a_run_in_order(
     assert signal.getsignal(signal.SIGTERM) is before
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not list(folder.rglob("*.part"))
+
+
+def test_ctrl_c_with_a_full_disk_fails_with_the_reason(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    folder = tmp_path / "r"
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def send() -> None:
+        wait_for_steps(folder)
+        monkeypatch.setattr("os.fsync", full)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert cli.main(["train", str(scene), "--output", str(folder), "--threads", "1"]) == 1
+    sender.join()
+    assert capsys.readouterr().err.count("No space left on device") == 1
+    assert list((folder / "checkpoints").iterdir()) == []
 
 
 def wait_for_steps(folder: Path) -> None:

@@ -506,3 +506,70 @@ def test_the_loader_delivers_nothing_after_a_cancel(scene: Path) -> None:
     loader.start()
     assert loader.join(SECONDS)
     assert reports == []
+
+
+def full_disk(descriptor: int) -> None:
+    """Takes the place of `os.fsync`."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("kind", [m.OpenScene, m.ResumeRun, m.Restart])
+def test_a_run_that_cannot_be_saved_is_not_replaced(
+    driver: Driver,
+    scene: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Command],
+) -> None:
+    driver.open(scene, tmp_path / "old", quick(iterations=2))
+    driver.wait(m.Finished)
+    driver.open(scene, tmp_path / "run", ENDLESS, start=False)
+    driver.post(m.StepN(3))
+    driver.reach(State.PAUSED)
+    commands = {
+        m.OpenScene: m.OpenScene(scene, run_folder=tmp_path / "new"),
+        m.ResumeRun: m.ResumeRun(tmp_path / "old"),
+        m.Restart: m.Restart(),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full_disk)
+        refused = driver.ask(commands[kind], m.CommandRefused)
+    assert "could not be saved" in refused.reason
+    assert "No space left on device" in refused.reason
+    assert driver.state is State.PAUSED
+    assert not driver.all(m.Saved)[1:]
+    assert driver.ask(m.Save(), m.Saved).path == (
+        tmp_path / "run" / "checkpoints" / "step-000003.safetensors"
+    )
+    driver.post(commands[kind])
+    driver.wait(m.RunStarted, 3)
+
+
+def test_closing_with_a_failed_save_waits_for_a_word(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", ENDLESS)
+        driver.until(lambda: driver.steps > 3)
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", full_disk)
+            assert "No space left" in driver.ask(m.Shutdown(save=True), m.Failed).message
+            driver.ask(m.Shutdown(save=True), m.Failed)
+        assert driver.state is State.CLOSING
+        assert not driver.all(m.EngineStopped)
+        driver.post(m.Shutdown(save=True))
+        driver.wait(m.EngineStopped)
+    assert driver.all(m.Saved)[-1].path.is_file()
+
+
+def test_closing_without_saving_ends_an_engine_whose_save_failed(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", ENDLESS)
+        driver.until(lambda: driver.steps > 3)
+        monkeypatch.setattr("os.fsync", full_disk)
+        driver.ask(m.Shutdown(save=True), m.Failed)
+        driver.post(m.Shutdown(save=False))
+        driver.wait(m.EngineStopped)
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
