@@ -14,7 +14,7 @@ from engine.dataset.scene import Scene
 from engine.errors import ExportError
 from engine.export.splat_files import Written, write_splats_in_phases
 from engine.run.atomic_file import disk_error
-from engine.run.checkpoint import save_checkpoint, verify_checkpoint
+from engine.run.checkpoint import save_checkpoint
 from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
 from engine.run.run_folder import RunFacts, RunFolder
@@ -29,7 +29,8 @@ from engine.versions import recorded_versions
 class OpenRun:
     """One run with its folder.
 
-    Saving and exporting raise ExportError when the disk fails. The logs never raise: their
+    Saving and exporting raise ExportError when the disk fails, or CheckpointError when what was
+    written reads back otherwise. The logs never raise: their
     methods return a sentence for the user the first time that the disk fails, else None.
     """
 
@@ -206,10 +207,8 @@ class OpenRun:
         header["scene_frame"] = dataclasses.asdict(self.scene.frame)
         try:
             path.parent.mkdir(exist_ok=True)
-            yield from save_checkpoint(path, tensors, header)
-            if not self._is_verified:
-                yield from verify_checkpoint(path, tensors)
-                self._is_verified = True
+            yield from save_checkpoint(path, tensors, header, verify=not self._is_verified)
+            self._is_verified = True
             self.saved_version = self.version
             self.saved_settings = self.settings
             self.write_facts()

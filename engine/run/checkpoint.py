@@ -52,12 +52,13 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]
+    path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, verify: bool = False
 ) -> Generator[str, None, None]:
     """Write a checkpoint; yields the name of each tensor after it was written.
 
-    The tensors must not change until the iterator is exhausted; closing it early leaves nothing
-    behind. Raises OSError.
+    With `verify` everything is read back before the file takes its place, and each name comes
+    twice. The tensors must not change until the iterator is exhausted; closing it early leaves
+    nothing behind. Raises OSError and CheckpointError.
     """
     header: dict[str, Any] = {
         "__metadata__": {
@@ -82,6 +83,9 @@ def save_checkpoint(
         for name, tensor in tensors.items():
             handle.write(_bytes_of(tensor))
             yield name
+        if verify:
+            handle.flush()
+            yield from verify_checkpoint(Path(handle.name), tensors)
 
 
 def _bytes_of(tensor: Tensor) -> memoryview:
@@ -134,16 +138,23 @@ def verify_checkpoint(path: Path, tensors: Mapping[str, Tensor]) -> Iterator[str
 
     Done once a run, at its first save: a checkpoint that cannot be read is worth nothing.
     """
-    with safe_open(path, framework="pt") as handle:
-        for name, tensor in tensors.items():
-            if not _same_bits(handle.get_tensor(name), tensor.detach().cpu()):
-                raise CheckpointError(
-                    f"{path} reads back with other values for {name!r}; the disk or the file "
-                    "system is at fault. Save to another place.",
-                    path=path,
-                    value=name,
-                )
-            yield name
+    try:
+        with safe_open(path, framework="pt") as handle:
+            for name, tensor in tensors.items():
+                if not _same_bits(handle.get_tensor(name), tensor.detach().cpu()):
+                    raise CheckpointError(
+                        f"{path} reads back with other values for {name!r}; the disk or the file "
+                        "system is at fault. Save to another place.",
+                        path=path,
+                        value=name,
+                    )
+                yield name
+    except SafetensorError as error:
+        raise CheckpointError(
+            f"{path} cannot be read back ({error}); the disk or the file system is at fault. Save "
+            "to another place.",
+            path=path,
+        ) from error
 
 
 def _same_bits(a: Tensor, b: Tensor) -> bool:

@@ -72,8 +72,8 @@ def test_a_slow_save_is_given_up_when_asked_to_close_without_saving(
     saving = threading.Event()
     real = open_run.save_checkpoint
 
-    def slow(*arguments: object) -> Iterator[str]:
-        for name in real(*arguments):  # type: ignore[arg-type]
+    def slow(*arguments: object, verify: bool) -> Iterator[str]:
+        for name in real(*arguments, verify=verify):  # type: ignore[arg-type]
             saving.set()
             time.sleep(0.05)
             yield name

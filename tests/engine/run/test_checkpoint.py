@@ -116,3 +116,36 @@ def test_reading_back_finds_a_changed_bit(tmp_path: Path) -> None:
     path.write_bytes(bytes(raw))
     with pytest.raises(CheckpointError, match="other values for 'special'"):
         list(verify_checkpoint(path, tensors()))
+
+
+def test_what_cannot_be_read_back_at_all_is_told_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    save(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="cannot be read back"):
+        list(verify_checkpoint(path, tensors()))
+
+
+def test_a_file_that_reads_back_otherwise_never_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.safetensors"
+    save(path)
+    before = path.read_bytes()
+    real = module._bytes_of
+
+    def damaged(tensor: Tensor) -> memoryview:
+        raw = bytearray(real(tensor))
+        if raw:
+            raw[0] ^= 1
+        return memoryview(bytes(raw))
+
+    phases = save_checkpoint(path, tensors(), {}, verify=True)
+    monkeypatch.setattr(module, "_bytes_of", damaged)
+    for _ in tensors():
+        next(phases)
+    monkeypatch.undo()  # what was written is damaged, what is compared is not
+    with pytest.raises(CheckpointError, match="other values for 'a'"):
+        next(phases)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
