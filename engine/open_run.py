@@ -119,6 +119,18 @@ class OpenRun:
             ),
         )
 
+    @property
+    def damaged_metrics(self) -> str | None:
+        """A sentence when the metrics of a resumed run had lines that could not be read."""
+        count = self._metrics.damaged
+        if not count:
+            return None
+        lines = "line" if count == 1 else "lines"
+        return (
+            f"{count:,} damaged {lines} of {self.folder.metrics_path} could not be read and are "
+            "taken out, so the curves have a gap. The model is not affected."
+        )
+
     # --- logs: a full disk is told once and stops nothing ----------------------------------------
 
     def log_step(self, result: StepResult) -> str | None:

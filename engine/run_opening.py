@@ -206,6 +206,7 @@ class RunOpening:
         for name, value in run.settings.differences(loaded.before).items():
             old = loaded.before[name]
             self._session.notice(run.journal_setting(name, old, value, gesture=0, held=False))
+        self._session.notice(run.damaged_metrics)
         if request.recorded is not None:
             self._session.notice(run.other_machine(request.recorded))
         source = "its last checkpoint" if request.checkpoint else "the start: it has no checkpoint"

@@ -8,7 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from engine.run.atomic_file import atomic_file
+
 FLUSH_SECONDS = 2.0
+_NO_ROW = -1  # the step of a line that is no row
 
 
 def finite(value: object) -> object:
@@ -25,17 +28,19 @@ def finite(value: object) -> object:
 class MetricsLog:
     """Appends rows to `path`; every method may raise OSError (a full disk).
 
+    Rows that could not be written are kept and tried again; no part of one stays in the file.
     The last row stays in memory until the next one, so that an evaluation after the step can still
     add its figures to it.
     """
 
     def __init__(self, path: Path, *, after_step: int = 0) -> None:
-        """Continue after `after_step`: lines of later steps, or cut short, are removed."""
-        self._path = path
-        keep = _length_up_to(path, after_step) if path.exists() else 0
-        self._file = path.open("r+b" if path.exists() else "w+b")
-        self._file.truncate(keep)
-        self._file.seek(keep)
+        """Continue after `after_step`: lines of later steps, cut short or damaged, are removed.
+
+        `damaged` is how many lines were no rows, but for a last one cut short by a crash.
+        """
+        self.damaged = _keep_rows_up_to(path, after_step) if path.exists() else 0
+        self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
+        self._length = path.stat().st_size  # of the whole lines; behind it nothing counts
         self._rows: list[str] = []
         self._last: dict[str, object] | None = None
         self._last_offset: int | None = None  # where the last row stands if it was written
@@ -65,21 +70,19 @@ class MetricsLog:
             return
         self._last.update(values)
         if self._last_offset is not None:
-            self._file.seek(self._last_offset)
-            self._file.truncate()
+            self._length = self._last_offset
             self._last_offset = None
 
     def flush(self) -> None:
         """Write everything, the last row included, to the file."""
         self._flushed = time.monotonic()
         if self._rows:
-            text, self._rows = "".join(self._rows), []
-            self._file.write(text.encode("utf-8"))
+            self._write("".join(self._rows))
+            self._rows = []
         if self._last is not None and self._last_offset is None:
-            offset = self._file.tell()
-            self._file.write(_line(self._last).encode("utf-8"))
+            offset = self._length
+            self._write(_line(self._last))
             self._last_offset = offset
-        self._file.flush()
 
     def close(self) -> None:
         """Write everything and close the file."""
@@ -87,6 +90,20 @@ class MetricsLog:
             self.flush()
         finally:
             self._file.close()
+
+    def _write(self, lines: str) -> None:
+        """Add whole lines, or nothing and OSError."""
+        self._file.truncate(self._length)
+        self._file.seek(self._length)
+        rest = memoryview(lines.encode("utf-8"))
+        size = len(rest)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            self._file.truncate(self._length)
+            raise
+        self._length += size
 
     def _settle_last(self) -> None:
         if self._last is not None and self._last_offset is None:
@@ -98,16 +115,22 @@ def _line(row: Mapping[str, object]) -> str:
     return json.dumps(finite(row), allow_nan=False) + "\n"
 
 
-def _length_up_to(path: Path, step: int) -> int:
-    """Bytes of the leading lines whose step is at most `step`."""
-    length = 0
-    with path.open("rb") as handle:
-        for raw in handle:
-            try:
-                row = json.loads(raw)
-            except ValueError:
-                break
-            if not raw.endswith(b"\n") or not isinstance(row, dict) or row.get("step", 0) > step:
-                break
-            length += len(raw)
-    return length
+def _keep_rows_up_to(path: Path, step: int) -> int:
+    """Leave only the whole rows up to `step` in the file; how many other lines were damaged."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    if lines and not lines[-1].endswith(b"\n"):
+        del lines[-1]
+    steps = [_step_of(line) for line in lines]
+    kept = [line for line, found in zip(lines, steps, strict=True) if 0 <= found <= step]
+    with atomic_file(path) as handle:
+        handle.writelines(kept)
+    return steps.count(_NO_ROW)
+
+
+def _step_of(line: bytes) -> int:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return _NO_ROW
+    step = row.get("step") if isinstance(row, dict) else None
+    return step if isinstance(step, int) and step >= 0 else _NO_ROW

@@ -1,5 +1,6 @@
 """Run folder, journal and metrics: what stands on the disk, also after a crash."""
 
+import errno
 import json
 import math
 from pathlib import Path
@@ -215,6 +216,51 @@ def test_rows_reach_the_disk_before_the_end(
         log.append({"step": 1})
         log.append({"step": 2})
         assert len(rows(tmp_path / "metrics.jsonl")) == 2
+
+
+class Filling:
+    """A file on a disk that takes `room` more bytes; it stands in for the log's own file."""
+
+    def __init__(self, log: MetricsLog, room: int) -> None:
+        self.room, self._file = room, log._file
+        log._file = self  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+    def write(self, data: memoryview) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = self._file.write(data[: self.room])
+        self.room -= taken
+        return taken
+
+
+def test_rows_that_a_full_disk_cuts_are_written_whole_when_there_is_room(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with MetricsLog(path) as log:
+        log.append({"step": 1})
+        log.flush()
+        disk = Filling(log, room=20)
+        for step in (2, 3, 4):
+            log.append({"step": step})
+        with pytest.raises(OSError, match="No space left"):
+            log.flush()
+        assert rows(path) == [{"step": 1}]
+        log.append({"step": 5})
+        disk.room = 1_000
+        log.flush()
+        log.append({"step": 6})
+    assert [row["step"] for row in rows(path)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_resuming_keeps_good_rows_behind_a_damaged_one_and_counts_it(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2, "lo{"step": 3}\n[4]\n{"step": 5}\n{"step": 9}\n{"st')
+    with MetricsLog(path, after_step=6) as log:
+        assert log.damaged == 2
+        log.append({"step": 7})
+    assert [row["step"] for row in rows(path)] == [1, 5, 7]
 
 
 # --- journal -------------------------------------------------------------------------------------
