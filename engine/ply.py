@@ -5,7 +5,7 @@ properties, such as faces, are passed over: nothing here needs them.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -128,6 +128,17 @@ def write_ply(
         with target.open("wb") as handle:
             write_ply(handle, elements, comments)
         return
+    for _ in write_ply_in_phases(target, elements, comments=comments):
+        pass
+
+
+def write_ply_in_phases(
+    target: BinaryIO,
+    elements: Mapping[str, np.ndarray],
+    chunk: int = 1_000_000,
+    comments: Sequence[str] = (),
+) -> Iterator[int]:
+    """`write_ply` with a pause after every `chunk` rows; yields the rows of the element so far."""
     lines = ["ply", "format binary_little_endian 1.0", *(f"comment {text}" for text in comments)]
     for name, rows in elements.items():
         lines.append(f"element {name} {len(rows)}")
@@ -138,7 +149,10 @@ def write_ply(
         little = np.dtype(
             [(field, rows.dtype[field].newbyteorder("<")) for field in _field_names(rows)]
         )
-        target.write(np.ascontiguousarray(rows, dtype=little).view(np.uint8).data)
+        for start in range(0, len(rows), chunk):
+            part = np.ascontiguousarray(rows[start : start + chunk], dtype=little)
+            target.write(part.view(np.uint8).data)
+            yield start + len(part)
 
 
 def _field_names(rows: np.ndarray) -> tuple[str, ...]:

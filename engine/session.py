@@ -228,12 +228,18 @@ class Session:
         return True
 
     def export(self, run: OpenRun, path: Path) -> bool:
-        """Write the splats; whether the file stands. An error is told and stops nothing else."""
+        """Write the splats; whether the file stands. An error is told and stops nothing else.
+
+        Given up when somebody closes without saving.
+        """
         phases = run.export(path)
         try:
             while True:
                 next(phases)
                 self.serve_view()
+                if self.inbox.must_abandon_saving():
+                    phases.close()
+                    return False
         except StopIteration as done:
             written: Written = done.value
         except ExportError as error:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.dataset.scene import SceneFrame
 from engine.errors import ExportError
-from engine.ply import PlyError, read_ply, write_ply
+from engine.ply import PlyError, read_ply, write_ply_in_phases
 from engine.run.atomic_file import atomic_file, disk_error
 from engine.training.gaussians import SH_C0, Gaussians
 
@@ -57,8 +57,9 @@ def write_splats_in_phases(
     """Write a PLY atomically, in the coordinates of the scene's files.
 
     Splats with a value that is not finite or with a zero quaternion are left out and counted.
-    Yields the number of splats prepared so far; they may not change meanwhile. Raises ExportError
-    (disk full, no such folder); what stood at `path` then stays.
+    Yields the number of splats prepared so far, then of those written; they may not change
+    meanwhile. Raises ExportError (disk full, no such folder); what stood at `path` then stays, as
+    it does when the iterator is closed early.
     """
     names = _property_names()
     rows = np.empty(len(splats), dtype=[(name, "f4") for name in names])
@@ -73,7 +74,7 @@ def write_splats_in_phases(
         yield start + len(values)
     try:
         with atomic_file(path) as handle:
-            write_ply(handle, {"vertex": rows[:count]})
+            yield from write_ply_in_phases(handle, {"vertex": rows[:count]}, CHUNK)
     except OSError as error:
         raise ExportError(
             disk_error(path, error) + " Free some space or choose another place; what stood there "

@@ -22,6 +22,7 @@ from engine.inbox import Inbox, Report
 from engine.messages import Command, State
 from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
+from engine.session import Session
 from engine.states import is_legal
 from engine.training.trainer import Trainer
 from tests.engine.dataset.scene_files import make_views, write_colmap
@@ -314,6 +315,8 @@ def test_resuming_goes_on_where_the_last_checkpoint_is(
     driver.wait(m.Finished)
     (folder / "checkpoints" / "step-000020.safetensors").unlink()  # as if killed before the end
     (folder / "checkpoints" / "step-000020.safetensors.part").write_bytes(b"half")
+    log = (folder / "metrics.jsonl").read_text()
+    (folder / "metrics.jsonl").write_text("damaged\n" + log)
     driver.post(m.ResumeRun(folder, (("opacity_lr", 0.05),), start=False))
     started = driver.wait(m.RunStarted, 2)
     assert started.step == 10
@@ -323,6 +326,7 @@ def test_resuming_goes_on_where_the_last_checkpoint_is(
     assert len(rows) == 10
     assert not list(folder.rglob("*.part"))
     assert any("step 10" in event.message for event in driver.all(m.Noticed))
+    assert any("1 damaged line" in event.message for event in driver.all(m.Noticed))
     driver.post(m.Start())
     assert driver.wait(m.Finished, 2).step == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 20
@@ -573,3 +577,29 @@ def test_closing_without_saving_ends_an_engine_whose_save_failed(
         driver.post(m.Shutdown(save=False))
         driver.wait(m.EngineStopped)
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def test_an_export_is_given_up_when_asked_to_close_without_saving(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.export.splat_files.CHUNK", 1)  # a phase for each splat
+    path = tmp_path / "splats.ply"
+    partial = tmp_path / "splats.ply.part"
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", ENDLESS)
+        driver.until(lambda: driver.steps > 3)
+        real, served = Session.serve_view, []
+
+        def serve(session: Session) -> bool:
+            if partial.exists() and not served:
+                served.append(partial)
+                driver.post(m.Shutdown(save=False))
+            return real(session)
+
+        monkeypatch.setattr(Session, "serve_view", serve)
+        driver.post(m.Export(path))
+        driver.wait(m.EngineStopped)
+    assert served
+    assert not driver.all(m.Exported)
+    assert not path.exists()
+    assert not partial.exists()
