@@ -13,7 +13,7 @@ from engine.cli_flags import given_values
 from engine.dataset.load import load_scene
 from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Photo, Scene
-from engine.device import choose_backend
+from engine.device import choose_backend, put_into_force
 from engine.errors import SceneError
 from engine.export.pictures import write_png
 from engine.export.saved_model import SavedModel, load_model
@@ -33,7 +33,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
             "--test-every 8, say.",
             path=scene.path,
         )
-    mode = RenderMode.of(settings, choose_backend(settings))
+    mode = _mode(settings)
     store = PhotoStore(dataclasses.replace(scene, photos=scene.held_out), settings)
     usable = store.load_all()
     scores = list(
@@ -70,7 +70,7 @@ def render(arguments: argparse.Namespace) -> int:
             f"No photo of {scene.name} is held out; give --all to draw every photo's view.",
             path=scene.path,
         )
-    mode = RenderMode.of(settings, choose_backend(settings))
+    mode = _mode(settings)
     background = torch.tensor(evaluation.evaluation_background(settings))
     for photo, path in zip(photos, _targets(arguments.output, photos), strict=True):
         with torch.no_grad():
@@ -98,3 +98,8 @@ def _targets(folder: Path, photos: tuple[Photo, ...]) -> list[Path]:
     unique = len(set(stems)) == len(stems)
     names = stems if unique else [photo.name for photo in photos]
     return [folder / f"{name}.png" for name in names]
+
+
+def _mode(settings: Settings) -> RenderMode:
+    put_into_force(settings)
+    return RenderMode.of(settings, choose_backend(settings))

@@ -17,23 +17,40 @@ from engine.settings import Settings
 
 LOW_PRIORITY = 10  # the nice value of a program that lets others go first
 
+START_PRIORITY = 0 if sys.platform == "win32" else os.getpriority(os.PRIO_PROCESS, 0)
+
 torch.set_num_threads(1)
 
 
 def choose_backend(settings: Settings) -> str:
     """The name of the backend to use; raises BackendError when the one asked for is not to be had.
 
-    Puts the thread count and the priority of the settings into force (SettingError when the
-    system does not give so many threads).
+    Changes nothing, so that a load that is given up leaves no trace.
     """
     try:
         backend = cuda_rasterizer.resolve_backend(settings.device.backend)
     except cuda_rasterizer.RasterizerError as error:
         raise BackendError(str(error), value=settings.device.backend) from error
-    set_threads(settings.device.threads)
-    if settings.device.low_priority:
-        set_low_priority(True)
     return backend
+
+
+def put_into_force(settings: Settings) -> str | None:
+    """Set the threads and the priority of the settings; a sentence when the system refuses one.
+
+    Raises SettingError when the system does not give so many threads.
+    """
+    set_threads(settings.device.threads)
+    low = settings.device.low_priority
+    if low or _is_lowered():
+        return set_low_priority(low)
+    return None
+
+
+def _is_lowered() -> bool:
+    """Whether this thread has a lower priority than the program was started with."""
+    if sys.platform == "win32":
+        return False
+    return os.getpriority(os.PRIO_PROCESS, 0) > START_PRIORITY
 
 
 def set_threads(count: int) -> None:
@@ -59,7 +76,7 @@ def set_low_priority(low: bool) -> str | None:
     """
     if sys.platform == "win32":
         return "The priority of this program cannot be changed here; use the task manager."
-    wanted = LOW_PRIORITY if low else 0
+    wanted = max(LOW_PRIORITY, START_PRIORITY) if low else START_PRIORITY
     try:
         for thread in _threads():
             with contextlib.suppress(ProcessLookupError):  # it has ended in the meantime

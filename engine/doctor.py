@@ -15,7 +15,7 @@ import torch
 import cuda_rasterizer
 from engine.cli import print_json
 from engine.cli_flags import EXIT_FAILURE
-from engine.device import choose_backend
+from engine.device import choose_backend, put_into_force
 from engine.run.run_folder import user_runs_folder
 from engine.settings import Settings
 from engine.versions import program_version
@@ -40,6 +40,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 def doctor_report() -> dict[str, Any]:
     """Everything that a bug report should tell, as plain JSON; names no file of the user's."""
     chosen = choose_backend(Settings())
+    put_into_force(Settings())
     return {
         "version": program_version(),
         "python": platform.python_version(),

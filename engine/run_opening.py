@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from engine import messages as m
+from engine.device import put_into_force
 from engine.errors import EngineError, RunFolderError
 from engine.inbox import Report
 from engine.messages import State
@@ -161,6 +162,7 @@ class RunOpening:
         """A run exists from here on."""
         session, request = self._session, loaded.request
         try:
+            refused = put_into_force(loaded.trainer.settings)
             run = self._make_run(loaded)
         except (EngineError, OSError) as error:
             loaded.photos.close()
@@ -170,6 +172,7 @@ class RunOpening:
         session.publish(
             m.RunStarted(run.run_id, run.folder.path, run.settings, run.step, run.device)
         )
+        session.notice(refused)
         self._note_beginning(run, loaded)
         if run.is_complete:
             session.finish(run, evaluate=True)

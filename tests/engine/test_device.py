@@ -47,9 +47,33 @@ def test_threads_and_priority_of_the_settings_are_put_into_force(
 ) -> None:
     counts: list[int] = []
     monkeypatch.setattr(cuda_rasterizer, "set_threads", counts.append)
-    device.choose_backend(Settings().updated({"threads": 3, "low_priority": True}))
+    settings = Settings().updated({"threads": 3, "low_priority": True})
+    device.choose_backend(settings)
+    assert not counts  # a load may still be given up
+    assert not priorities
+    assert device.put_into_force(settings) is None
     assert counts == [3]
-    assert set(priorities.values()) == {10}
+    assert set(priorities.values()) == {max(10, device.START_PRIORITY)}
+
+
+def test_a_run_after_one_of_low_priority_asks_for_the_old_one_and_tells_a_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def refuse(which: int, thread: int, value: int) -> None:
+        asked.append(value)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    monkeypatch.setattr(cuda_rasterizer, "set_threads", lambda count: None)
+    assert device.put_into_force(Settings()) is None
+    assert not asked  # nothing was lowered, so nothing is to be said
+    monkeypatch.setattr(os, "getpriority", lambda which, who: device.START_PRIORITY + 10)
+    message = device.put_into_force(Settings())
+    assert asked == [device.START_PRIORITY]
+    assert message is not None
+    assert "stays low" in message
 
 
 def test_threads_that_the_system_does_not_give_are_told_in_a_sentence(
@@ -72,7 +96,7 @@ def test_low_priority_reaches_every_thread(priorities: dict[int, int]) -> None:
         assert thread.native_id in priorities
         assert threading.get_native_id() in priorities
         assert device.set_low_priority(False) is None
-        assert set(priorities.values()) == {0}
+        assert set(priorities.values()) == {device.START_PRIORITY}
     finally:
         stop.set()
         thread.join()

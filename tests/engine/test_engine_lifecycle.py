@@ -603,3 +603,30 @@ def test_an_export_is_given_up_when_asked_to_close_without_saving(
     assert not driver.all(m.Exported)
     assert not path.exists()
     assert not partial.exists()
+
+
+def test_a_cancelled_load_leaves_threads_and_priority_alone(
+    driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[tuple[int, str]] = []
+    real = PhotoStore.load_all
+    decoding = threading.Event()
+
+    def wait(self: PhotoStore, progress: object, cancelled: object) -> object:
+        decoding.set()
+        while not cancelled():  # type: ignore[operator]
+            time.sleep(0.01)
+        raise LoadingCancelled("cancelled")
+
+    def note(count: int) -> None:
+        forced.append((count, threading.current_thread().name))
+
+    monkeypatch.setattr("engine.device.cuda_rasterizer.set_threads", note)
+    monkeypatch.setattr(PhotoStore, "load_all", wait)
+    driver.post(m.OpenScene(scene, quick(threads=2), run_folder=tmp_path / "run"))
+    assert decoding.wait(SECONDS)
+    driver.post(m.CancelLoading())
+    driver.reach(State.EMPTY)
+    monkeypatch.setattr(PhotoStore, "load_all", real)
+    driver.open(scene, tmp_path / "run", quick(iterations=2))
+    assert forced == [(1, "engine")]
