@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.leak_checks import no_timer_is_left, no_window_is_left
+
+__all__ = ["no_timer_is_left", "no_window_is_left"]
+
 HERE = Path(__file__).resolve().parent
 
 
