@@ -22,7 +22,7 @@ FINDING_CODES: dict[str, str] = {
     "few_views": "There are fewer than eight photos to train on.",
     "large_coordinates": "The scene lies far from its origin.",
     "little_area_kept": "Undistorting loses more than half of a photo.",
-    "masks_unused": "There is a folder of masks, which is not used.",
+    "masks_unused": "There are masks, in a folder or beside the photos, which are not used.",
     "matched_base_name": "Photos were found by their base name in another folder.",
     "matched_folded": "Photos were found with other upper or lower case or accents.",
     "matched_stem": "Photos were found with another extension.",

@@ -9,6 +9,7 @@ from engine.dataset.checks import check_geometry
 from engine.dataset.geometry import camera_centers, frame_of, pose_in_frame
 from engine.dataset.layout import find_layout
 from engine.dataset.loading import Cancelled, Loading, Progress
+from engine.dataset.photo_files import is_mask_name
 from engine.dataset.photo_matching import MatchedPhoto, match_photos
 from engine.dataset.posed_files import PosedFiles
 from engine.dataset.scene import LARGEST_COORDINATE, Finding, Scene
@@ -44,7 +45,8 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
     layout = find_layout(path, loading)
     posed = _finite_points(layout.read(loading))
     matched, findings = match_photos(posed, settings.scene.resolution, loading)
-    findings = [*layout.findings, *posed.findings, *_unused_masks(layout.root), *findings]
+    masks = _unused_masks(layout.root, [item.photo.path for item in matched], loading)
+    findings = [*layout.findings, *posed.findings, *masks, *findings]
     split, note = _split(matched, settings.scene.test_every)
     findings += note
     training = [item.photo.camera for item, out in zip(matched, split, strict=True) if not out]
@@ -72,15 +74,28 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
     )
 
 
-def _unused_masks(root: Path) -> list[Finding]:
+def _unused_masks(root: Path, photos: list[Path], loading: Loading) -> list[Finding]:
+    """One finding for a folder of masks and for masks that lie beside the photos."""
     folder = next((root / name for name in ("masks", "mask") if (root / name).is_dir()), None)
-    if folder is None:
+    beside = _masks_beside(photos, loading)
+    found = [] if folder is None else [str(folder)]
+    if beside:
+        found.append(f"{len(beside):,} of the files beside the photos, such as {beside[0].name}")
+    if not found:
         return []
     message = (
-        f"{folder} is not used: photos are trained on in full. Put masks into the photos' own "
-        "transparency (PNG) to leave parts out."
+        f"There are masks that are not used ({'; '.join(found)}): photos are trained on in full. "
+        "Put masks into the photos' own transparency (PNG) to leave parts out."
     )
-    return [Finding("masks_unused", "warning", folder.name, message)]
+    return [Finding("masks_unused", "warning", (folder or beside[0]).name, message)]
+
+
+def _masks_beside(photos: list[Path], loading: Loading) -> list[Path]:
+    used, masks = set(photos), []
+    for folder in sorted({photo.parent for photo in photos}):
+        loading.poll()
+        masks += [item for item in folder.iterdir() if is_mask_name(item.name) and item not in used]
+    return sorted(masks)
 
 
 def _finite_points(posed: PosedFiles) -> PosedFiles:

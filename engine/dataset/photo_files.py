@@ -22,6 +22,7 @@ PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".p
 _UNREADABLE_SUFFIXES = (".exr", ".hdr", ".heic", ".heif", ".avif", ".dng", ".nef", ".cr2", ".arw")
 _SIDE_FOLDERS = ("mask", "masks", "depth", "depths", "normal", "normals")
 _SIDE_NAMES = ("_depth", "_normal", "_normals", "_mask", ".mask", "_albedo", "_alpha")
+_MASK_NAMES = ("_mask", ".mask")  # photo_mask.png, photo_mask_0.png, photo.jpg.mask.png
 _ORIENTATION = 0x0112
 # What Pillow raises for damaged files, as met by cutting and changing bytes.
 DECODER_ERRORS = (
@@ -175,3 +176,10 @@ def is_photo_name(name: str) -> bool:
     if path.name.startswith(".") or any(mark in path.stem.lower() for mark in _SIDE_NAMES):
         return False
     return path.suffix.lower() in PHOTO_SUFFIXES + _UNREADABLE_SUFFIXES
+
+
+def is_mask_name(name: str) -> bool:
+    """Whether a file name is that of a mask that lies beside its photo."""
+    path = PurePosixPath(name)
+    is_marked = any(mark in path.stem.lower() for mark in _MASK_NAMES)
+    return is_marked and not name.startswith(".") and path.suffix.lower() in PHOTO_SUFFIXES

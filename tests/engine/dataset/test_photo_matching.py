@@ -242,6 +242,23 @@ def test_a_masks_folder_is_said_to_be_unused(tmp_path: Path) -> None:
     assert len(found(scene, "masks_unused")) == 1
 
 
+def test_masks_beside_the_photos_are_counted_as_unused(tmp_path: Path) -> None:
+    write_colmap(tmp_path, make_views(9))
+    for name in ("photo_000.png.mask.png", "photo_001_mask.png", "photo_002_mask_0.png"):
+        picture(make_views(), 0).save(tmp_path / "images" / name)
+    (note,) = found(opened(tmp_path), "masks_unused")
+    assert "3 of the files beside the photos, such as photo_000.png.mask.png" in note.message
+    assert note.severity == "warning"
+
+
+def test_photos_that_are_called_masks_are_no_masks(tmp_path: Path) -> None:
+    names = [f"gas_mask_{number}.png" for number in range(9)]
+    write_colmap(tmp_path, make_views(9, names=names))
+    scene = opened(tmp_path)
+    assert len(scene.photos) == 9
+    assert not found(scene, "masks_unused")
+
+
 def test_a_fisheye_that_loses_most_of_the_photo_is_told(tmp_path: Path) -> None:
     lens = Distortion("SIMPLE_RADIAL", (55.0, 30.0, 20.0, -2.0), 60, 40)
     views = make_views(9)
