@@ -238,6 +238,9 @@ class MainWindow(QMainWindow):
             self.viewport.set_held_out_psnr(event.psnr)
         elif isinstance(event, Failed):
             self.error_cards.show_problem(Problem(event.message, event.details, event.path))
+            if self.session.state is State.CLOSING:
+                self._closing = False  # so that closing once more tries once more
+                self.closing_strip.say("Not saved: make room on the disk and close again")
         elif isinstance(event, Finished):
             self.finished_strip.show_end(event.step)
         else:

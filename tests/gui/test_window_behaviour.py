@@ -311,6 +311,24 @@ def test_closing_saves_and_waits_for_the_engine(
     room.window.deleteLater()
 
 
+def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
+    qtbot: QtBot, qapp: QApplication
+) -> None:
+    room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
+    room.open()
+    room.window.close()
+    enter(room, State.CLOSING)
+    tell(room, Failed(1, "The disk is full.", "", None, 40))
+    assert "Not saved" in room.window.closing_strip.label.text()
+    assert room.window.closing_strip.leave_button.isVisible()
+    room.window.close()
+    assert room.engine.commands[-2:] == [Shutdown(save=True)] * 2
+    room.engine.stop()
+    qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
+    assert room.session.close(5)
+    room.window.deleteLater()
+
+
 def test_closing_without_saving_says_so_to_the_engine(qtbot: QtBot, qapp: QApplication) -> None:
     room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
     room.open()
