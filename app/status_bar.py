@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.panels.setting_controls import ElidedLabel
+from app.elided_label import ElidedLabel
 from app.theme import set_role
 from app.wording import counted, duration, memory, share
 from engine.messages import (

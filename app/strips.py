@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.actions import Actions
+from app.elided_label import ElidedLabel
 from app.theme import set_role
 from app.wording import counted
 from engine.messages import LoadingProgressed, Restart, SettingApplied
@@ -26,7 +27,7 @@ class Strip(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_role(self, "card")
         self.setAccessibleName(name)
-        self.label = QLabel(self)
+        self.label = ElidedLabel(parent=self, mode=Qt.TextElideMode.ElideMiddle)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.row = QHBoxLayout(self)
@@ -38,7 +39,7 @@ class Strip(QWidget):
     def say(self, text: str) -> None:
         """Show the text, elided in the middle where it is too long."""
         self.label.setToolTip(text)
-        self.label.setText(text)
+        self.label.set_full_text(text)
 
     def button_for(self, action: QAction, text: str = "") -> QPushButton:
         """A button that does what the action does, while the action may be used."""
@@ -99,7 +100,7 @@ class FinishedStrip(Strip):
 
     def show_end(self, step: int) -> None:
         """The run has ended at `step`."""
-        self.say(f"Finished at step {step:,}; checkpoint and splat file are saved.")
+        self.say(f"Finished at step {step:,}, all saved")
         self.count_box.setValue(max(100, step // 500 * 100))
 
     def _continue(self) -> None:

@@ -71,7 +71,7 @@ class HeadlessRun:
                 self.folder, self.settings = event.folder, event.settings
                 self._bar.bar_format = None
                 self._bar.reset(total=event.settings.run.iterations)
-                self._bar.n = event.step
+                self._bar.initial = self._bar.n = event.step  # the speed is of the steps to come
                 self._bar.set_description("Training")
                 self._say(f"Training on {event.device} into {event.folder}.")
             case m.Stepped():
@@ -83,6 +83,8 @@ class HeadlessRun:
                 self._say(f"Step {event.step:,}: held-out PSNR {event.psnr:.2f} dB.")
             case m.Exported():
                 self.splats = event.splats
+            case m.Saved():
+                self._say(f"Saved {event.path} after step {event.step:,}.")
             case m.Noticed():
                 self._say(event.message)
             case m.CommandRefused():

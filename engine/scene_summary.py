@@ -30,4 +30,3 @@ def scene_opened(run_id: int, scene: Scene) -> SceneOpened:
         pivot=scene_pivot(scene),
         extent=camera_extent(scene),
     )
-

@@ -5,8 +5,8 @@ from functools import partial
 
 from PySide6.QtWidgets import QGridLayout, QPushButton, QWidget
 
+from app.elided_label import ElidedLabel
 from app.panels.panel import Panel
-from app.panels.setting_controls import ElidedLabel
 from app.theme import set_role
 from engine.messages import (
     Command,

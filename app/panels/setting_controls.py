@@ -5,18 +5,16 @@ the list unless a control has the focus, a click on a slider's groove goes there
 undo keys reach the window when there is no half-typed text to undo.
 """
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
-    QResizeEvent,
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
     QComboBox,
-    QLabel,
     QLineEdit,
     QSlider,
     QStyle,
@@ -139,50 +137,3 @@ class ResetDot(QToolButton):
         """Show the dot again."""
         super().focusOutEvent(event)
         self.offer(False)
-
-
-class ElidedLabel(QLabel):
-    """A label whose text gives way in a narrow panel; the whole text is in `full_text`."""
-
-    double_clicked = Signal()
-
-    def __init__(
-        self,
-        text: str = "",
-        parent: QWidget | None = None,
-        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
-    ) -> None:
-        super().__init__(parent)
-        self._mode = mode
-        self.full_text = text
-        self._elide()
-
-    def set_full_text(self, text: str) -> None:
-        """Show `text`, shortened where it does not fit."""
-        if text != self.full_text:
-            self.full_text = text
-            self._elide()
-            self.updateGeometry()
-
-    def sizeHint(self) -> QSize:
-        """The size of the whole text."""
-        width = self.fontMetrics().horizontalAdvance(self.full_text) + 2
-        return QSize(width, super().sizeHint().height())
-
-    def minimumSizeHint(self) -> QSize:
-        """Three letters wide."""
-        return QSize(self.fontMetrics().horizontalAdvance("mm…"), super().sizeHint().height())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten anew."""
-        super().resizeEvent(event)
-        self._elide()
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Tell of a double click."""
-        self.double_clicked.emit()
-        event.accept()
-
-    def _elide(self) -> None:
-        shown = self.fontMetrics().elidedText(self.full_text, self._mode, max(self.width(), 1))
-        super().setText(shown)

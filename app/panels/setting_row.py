@@ -14,8 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.elided_label import ElidedLabel
 from app.panels.setting_badges import Badge, Tone
-from app.panels.setting_controls import Choice, ElidedLabel, ResetDot, Slider, ValueField
+from app.panels.setting_controls import Choice, ResetDot, Slider, ValueField
 from app.panels.setting_note import SettingNote
 from app.panels.setting_values import (
     describe_range,

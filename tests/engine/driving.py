@@ -80,9 +80,13 @@ class Driver:
         while not condition():
             if time.monotonic() > end:
                 raise AssertionError(f"waited {seconds} s in vain; last events: {self.events[-8:]}")
-            self._woken.wait(0.05)
-            self._woken.clear()
-            self.take()
+            self.listen(0.05)
+
+    def listen(self, seconds: float) -> None:
+        """Wait so long for news, and take it. A loop without it starves the engine of the GIL."""
+        self._woken.wait(seconds)
+        self._woken.clear()
+        self.take()
 
     def next(self, kind: type[Kind], seconds: float = SECONDS) -> Kind:
         """Wait for one more event of `kind` than there was."""

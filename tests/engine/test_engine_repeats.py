@@ -101,7 +101,7 @@ def test_views_between_all_phases_change_no_bit(
         while driver.state is not State.FINISHED:
             view += 1
             driver.engine.request_view(m.View(view, camera, moving=view % 3 > 0))
-            driver.take()
+            driver.listen(0.001)
         finished = driver.wait(m.Finished)
     assert len(driver.frames) > 10
     assert_same_bits(straight, finished.checkpoint)

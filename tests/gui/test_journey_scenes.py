@@ -110,7 +110,7 @@ def test_a_click_on_cancel_ends_the_loading(
     room.window.commands.open_scene(DEMO_FOLDER)
     room.until(reached.is_set, "the decoding of photos")
     strip = room.window.loading_strip
-    room.until(lambda: strip.isVisible() and ".jpg" in strip.label.text(), "a file's name")
+    room.until(lambda: strip.isVisible() and ".jpg" in strip.label.full_text, "a file's name")
     start = time.monotonic()
     room.click(strip.cancel_button)
     room.reach(State.EMPTY)

@@ -161,8 +161,8 @@ def test_loading_names_the_file_and_can_be_cancelled(painted_room: Room) -> None
     tell(room, LoadingProgressed(room.session.run_id, "Photos", "IMG_07.jpg", 7, 30))
     strip = room.window.loading_strip
     assert strip.isVisible()
-    assert "IMG_07.jpg" in strip.label.text()
-    assert "7 of 30" in strip.label.text()
+    assert "IMG_07.jpg" in strip.label.full_text
+    assert "7 of 30" in strip.label.full_text
     assert (strip.bar.value(), strip.bar.maximum()) == (7, 30)
     strip.cancel_button.click()
     assert room.engine.commands[-1] == CancelLoading()
@@ -194,7 +194,7 @@ def test_held_changes_offer_a_restart(painted_room: Room) -> None:
     strip = room.window.restart_strip
     assert strip.isVisible()
     assert strip.restart_button.text() == "Restart with 1 change"
-    assert "this run is kept" in strip.label.text()
+    assert "this run is kept" in strip.label.full_text
     tell(room, SettingApplied(run, 5, "resolution", 0, 2, held=True))
     assert strip.restart_button.text() == "Restart with 2 changes"
     strip.restart_button.click()
@@ -301,7 +301,7 @@ def test_closing_saves_and_waits_for_the_engine(
     assert room.engine.commands[-1] == Shutdown(save=True)
     assert room.window.isVisible()
     assert room.window.closing_strip.isVisible()
-    assert "Saving step 40" in room.window.closing_strip.label.text()
+    assert "Saving step 40" in room.window.closing_strip.label.full_text
     assert room.engine.last_view() is None
     room.window.close()  # once more changes nothing
     assert [type(c) for c in room.engine.commands].count(Shutdown) == 1
@@ -319,7 +319,7 @@ def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
     room.window.close()
     enter(room, State.CLOSING)
     tell(room, Failed(1, "The disk is full.", "", None, 40))
-    assert "Not saved" in room.window.closing_strip.label.text()
+    assert "Not saved" in room.window.closing_strip.label.full_text
     assert room.window.closing_strip.leave_button.isVisible()
     room.window.close()
     assert room.engine.commands[-2:] == [Shutdown(save=True)] * 2
