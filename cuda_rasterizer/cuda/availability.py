@@ -1,0 +1,29 @@
+"""Whether the CUDA backend can be used here, and if not, why not and what to do about it."""
+
+import functools
+
+import torch
+
+from cuda_rasterizer.cuda import driver, nvrtc
+from cuda_rasterizer.errors import RasterizerError
+
+
+@functools.cache
+def unavailable_reason() -> str | None:
+    """None where it works; otherwise what is missing, with its fix. Compiles nothing."""
+    if torch.version.cuda is None:
+        return (
+            f"torch {torch.__version__} is built without CUDA; install a build of torch with CUDA "
+            "on a machine with an NVIDIA GPU"
+        )
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:  # torch's own words for driver and GPU
+        return f"torch finds no GPU that it can use: {str(error).splitlines()[0]}"
+    try:
+        compiler = nvrtc.load_compiler()
+        gpu = driver.load_driver(torch.cuda.current_device())
+        compiler.target_for(gpu.capability)
+    except (RasterizerError, torch.OutOfMemoryError) as error:
+        return str(error)
+    return None
