@@ -11,7 +11,7 @@ from cuda_rasterizer.cuda import availability, driver, nvrtc, sources
 from cuda_rasterizer.cuda.driver import Driver
 from cuda_rasterizer.cuda.launcher import CudaLauncher
 from cuda_rasterizer.cuda.nvrtc import CompilationError, Compiler
-from tests.cuda_rasterizer.cuda.fake_cuda import FakeDriver, FakeNvrtc
+from tests.cuda_rasterizer.cuda_host.fake_cuda import FakeDriver, FakeNvrtc
 
 TEXT = """
 #include "dialect.h"
