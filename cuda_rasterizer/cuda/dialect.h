@@ -175,7 +175,7 @@ SPLATSCOPE_FUNCTION float absolute(float x) {
 SPLATSCOPE_FUNCTION int32_t absolute(int32_t x) {
     return x < 0 ? -x : x;
 }
-// Of a NaN and a number: the number.
+// Of a NaN and a number: the number. Both of one type, lest an int64_t pass through float unseen.
 SPLATSCOPE_FUNCTION float minimum(float a, float b) {
     return fminf(a, b);
 }
@@ -190,6 +190,10 @@ template <typename Number>
 SPLATSCOPE_FUNCTION Number maximum(Number a, Number b) {
     return a < b ? b : a;
 }
+template <typename A, typename B>
+SPLATSCOPE_FUNCTION void minimum(A, B) = delete;
+template <typename A, typename B>
+SPLATSCOPE_FUNCTION void maximum(A, B) = delete;
 
 }  // namespace splatscope
 
