@@ -2,6 +2,9 @@
 
 import math
 
+from engine.wording import counted as counted
+from engine.wording import memory as memory
+
 
 def duration(seconds: float) -> str:
     """A time span in its two largest units: 4 min 31 s."""
@@ -17,16 +20,6 @@ def duration(seconds: float) -> str:
     return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
 
 
-def memory(size: float) -> str:
-    """Bytes as MB or GB."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
-
-
 def share(part: float) -> str:
     """A part of one in percent; small parts keep a digit."""
     return f"{part:.0%}" if part >= 0.0995 or part == 0 else f"{part:.1%}"
-
-
-def counted(count: int, thing: str) -> str:
-    """A number with its noun: 1 photo, 1,200 photos."""
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -12,6 +12,7 @@ from engine.dataset.loading import Loading
 from engine.dataset.photo_matching import MatchedPhoto
 from engine.dataset.posed_files import PosedFile, PosedFiles
 from engine.dataset.scene import Distortion, Finding, SceneFrame, Severity
+from engine.wording import counted
 
 _FEW_VIEWS = 8
 _LARGE = 1e4  # file units; float32 then resolves about a thousandth of one
@@ -36,12 +37,14 @@ def check_geometry(
     training = centers[~np.array(split)]
     if any(item.has_alpha for item in matched):
         count = sum(item.has_alpha for item in matched)
-        message = f"{count} of {len(matched)} photos have transparency; it is trained on."
+        photos = counted(len(matched), "photo")
+        message = f"Of {photos}, {count:,} with transparency; it is trained on."
         findings.append(Finding("alpha", "ok", "", message))
     if len(training) < _FEW_VIEWS:
         message = (
-            f"Only {len(training)} photos to train on; expected at least {_FEW_VIEWS}. Views from "
-            "elsewhere will look wrong, and an opacity reset may lose splats: switch it off."
+            f"Only {counted(len(training), 'photo')} to train on; expected at least {_FEW_VIEWS}. "
+            "Views from elsewhere will look wrong, and an opacity reset may lose splats: switch it "
+            "off."
         )
         findings.append(Finding("few_views", "warning", "", message))
     findings += _check_extent(training, posed)
@@ -122,8 +125,8 @@ def _check_visibility(
         findings.append(Finding("view_without_points", "warning", name, text))
     if 2 * len(blind) > len(matched):
         text = (
-            f"Only {len(matched) - len(blind)} of {len(matched)} views see a sparse point; poses "
-            "and points do not belong together."
+            f"Sparse points are in view of only {len(matched) - len(blind)} of "
+            f"{counted(len(matched), 'photo')}; poses and points do not belong together."
         )
         findings.append(Finding("few_usable_views", "error", "", text))
     return findings

@@ -10,6 +10,9 @@ from engine.dataset.lenses import MODELS_BY_NAME
 from engine.dataset.scene import LARGEST_COORDINATE, Distortion
 from engine.errors import SceneError
 
+LARGEST_IDENTIFIER = 2**62
+_LARGEST_SIDE = 1_000_000  # pixels; more is damage
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModelImage:
@@ -58,11 +61,12 @@ def make_lens(
         )
     focal = values[: MODELS_BY_NAME[model].focal_count]
     usable = bool((np.abs(values) < LARGEST_COORDINATE).all())  # false for NaN too
-    if width < 1 or height < 1 or not usable or min(focal) <= 0:
+    sides = (width, height)
+    if not (min(sides) >= 1 and max(sides) <= _LARGEST_SIDE and usable and min(focal) > 0):
         raise SceneError(
             f"{place}: found a size of {width}x{height} and the parameters {list(values)}; "
-            "expected at least 1x1 pixels, finite parameters of a sensible size and positive "
-            "focal lengths.",
+            "expected 1 to a million pixels a side, finite parameters of a sensible size and "
+            "positive focal lengths.",
             path=path,
             value=values,
         )

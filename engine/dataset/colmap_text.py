@@ -10,7 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.dataset.colmap_model import ModelImage, ModelPoints, check_pose, make_lens
+from engine.dataset.colmap_model import (
+    LARGEST_IDENTIFIER,
+    ModelImage,
+    ModelPoints,
+    check_pose,
+    make_lens,
+)
 from engine.dataset.loading import Loading
 from engine.dataset.scene import Distortion
 from engine.errors import SceneError
@@ -85,7 +91,7 @@ def _parse_image(
     except ValueError as error:
         expected = f"the 2-D points of {name} as 'X Y POINT3D_ID', any number of them or none"
         raise _bad_line(path, number, line, expected) from error
-    seen = triples[triples[:, 2] >= 0]
+    seen = triples[(triples[:, 2] >= 0) & (triples[:, 2] < LARGEST_IDENTIFIER)]
     points = seen[:, 2].astype(np.int64)
     return ModelImage(identifier, pose[:4], pose[4:], camera, name, seen[:, :2], points)
 
@@ -108,6 +114,8 @@ def read_points(path: Path, loading: Loading) -> ModelPoints:
             float(words[7])
         except (ValueError, IndexError) as error:
             raise _bad_line(path, number, line, f"'{_POINT_LINE}'") from error
+        if not 0 <= ids[-1] < LARGEST_IDENTIFIER:
+            raise _bad_line(path, number, line, f"'{_POINT_LINE}' with an id from 0 to 2^62")
         if min(color) < 0 or max(color) > 255:
             raise _bad_line(path, number, line, f"'{_POINT_LINE}' with colours from 0 to 255")
         colors.append(color)

@@ -23,6 +23,7 @@ from engine.dataset.scene import Finding
 from engine.dataset.transforms_json import read_blender, read_transforms
 from engine.errors import EngineError, SceneError
 from engine.ply import read_ply_header
+from engine.wording import counted
 
 _MODEL_PARENTS = ("sparse", "colmap/sparse", "colmap", "sparse_txt", "distorted/sparse")
 _PHOTO_FOLDERS = ("images", "input", "image", "imgs", "photos", "rgb", "frames")
@@ -167,7 +168,12 @@ def _nothing_found(path: Path) -> SceneError:
     photos = [name for name in items if is_photo_name(name)]
     photo_folders = [item for item in _subfolders(path) if is_photo_folder(item)]
     plys = [name for name in items if name.lower().endswith(".ply")]
-    if not items:
+    if "run.toml" in items:
+        what = (
+            f"{path} is the folder of a run, not a scene. Continue the run with --resume, or name "
+            "the scene that it was trained on."
+        )
+    elif not items:
         what = f"{path} is an empty folder; {_EXPECTED}."
     elif "poses_bounds.npy" in items:
         what = (
@@ -178,9 +184,9 @@ def _nothing_found(path: Path) -> SceneError:
         where = "" if photos else f" in {photo_folders[0].name}/"
         count = len(photos) or sum(is_photo_name(i.name) for i in photo_folders[0].iterdir())
         what = (
-            f"{path} holds {count} photos{where} but no poses: training needs to know where each "
-            f"was taken; {_EXPECTED}. Run COLMAP on the photos (automatic reconstruction), then "
-            "open the folder that has images/ and sparse/."
+            f"{path} holds {counted(count, 'photo')}{where} but no poses: training needs to know "
+            f"where each was taken; {_EXPECTED}. Run COLMAP on the photos (automatic "
+            "reconstruction), then open the folder that has images/ and sparse/."
         )
     elif plys:
         kind = _what_ply(path / plys[0])

@@ -1,11 +1,13 @@
 """Opening a scene: which format it is, its photos, the split, the frame, the check."""
 
+import contextlib
 import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from engine.dataset.checks import check_geometry
+from engine.dataset.findings import with_usable_views
 from engine.dataset.geometry import camera_centers, frame_of, pose_in_frame
 from engine.dataset.layout import find_layout
 from engine.dataset.loading import Cancelled, Loading, Progress
@@ -13,9 +15,12 @@ from engine.dataset.photo_files import is_mask_name
 from engine.dataset.photo_matching import MatchedPhoto, match_photos
 from engine.dataset.posed_files import PosedFiles
 from engine.dataset.scene import LARGEST_COORDINATE, Finding, Scene
-from engine.errors import SceneError
+from engine.errors import SceneError, SettingError
 from engine.ply import PlyError
 from engine.settings import Settings
+from engine.wording import counted
+
+_SMALLEST_WIDTH = 16  # pixels; smaller photos can be had by a divisor
 
 
 def load_scene(
@@ -27,11 +32,15 @@ def load_scene(
     """The scene at `path`: a folder, a model folder, or a transforms.json. No photo is decoded.
 
     What can be worked around becomes a finding; a scene that cannot be trained on raises
-    SceneError. `progress(stage, file, done, total)` is called in this thread. `cancelled()` is
-    asked many times a second and ends in LoadingCancelled.
+    SceneError, a resolution that makes no sense SettingError. `progress(stage, file, done, total)`
+    is called in this thread. `cancelled()` is asked many times a second and ends in
+    LoadingCancelled.
     """
     loading = Loading(progress, cancelled)
-    path = path.expanduser().absolute()
+    with contextlib.suppress(RuntimeError):  # ~name of nobody: then it is a name like any other
+        path = path.expanduser()
+    path = path.absolute()
+    _require_sensible_width(settings)
     try:
         return _load(path, settings, loading)
     except PlyError as error:
@@ -39,6 +48,18 @@ def load_scene(
     except OSError as error:
         message = f"{error.filename or path} cannot be read: {error.strerror or error}."
         raise SceneError(message, path=path) from error
+
+
+def _require_sensible_width(settings: Settings) -> None:
+    """A number that is not one of the divisors is a width, which 3 or 16 was hardly meant to be."""
+    resolution = settings.scene.resolution
+    if resolution in (0, 1, 2, 4, 8) or resolution >= _SMALLEST_WIDTH:
+        return
+    raise SettingError(
+        f"resolution is {resolution}; expected 1, 2, 4 or 8, which divide the size of the photos, "
+        f"or a width of at least {_SMALLEST_WIDTH} pixels, or 0.",
+        value=resolution,
+    )
 
 
 def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
@@ -61,7 +82,7 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
         )
         for item, held_out in zip(matched, split, strict=True)
     )
-    return Scene(
+    scene = Scene(
         name=layout.root.name,
         path=path,
         photos=photos,
@@ -72,6 +93,7 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
         has_alpha=any(item.has_alpha for item in matched),
         random_half_size=posed.random_half_size,
     )
+    return with_usable_views(scene)
 
 
 def _unused_masks(root: Path, photos: list[Path], loading: Loading) -> list[Finding]:
@@ -80,7 +102,7 @@ def _unused_masks(root: Path, photos: list[Path], loading: Loading) -> list[Find
     beside = _masks_beside(photos, loading)
     found = [] if folder is None else [str(folder)]
     if beside:
-        found.append(f"{len(beside):,} of the files beside the photos, such as {beside[0].name}")
+        found.append(f"{counted(len(beside), 'file')} beside the photos, such as {beside[0].name}")
     if not found:
         return []
     message = (
@@ -102,7 +124,8 @@ def _finite_points(posed: PosedFiles) -> PosedFiles:
     finite = np.asarray((np.abs(posed.points) < LARGEST_COORDINATE).all(axis=1))
     if finite.all():
         return posed
-    message = f"{int((~finite).sum())} sparse points are not finite and were dropped."
+    dropped = counted(int((~finite).sum()), "sparse point")
+    message = f"Left out {dropped} whose coordinates are not finite."
     rows = np.cumsum(finite) - 1
     photos = tuple(
         item
@@ -135,8 +158,8 @@ def _split(matched: list[MatchedPhoto], test_every: int) -> tuple[list[bool], li
         split = [test_every > 0 and place % test_every == 0 for place in range(len(matched))]
     if all(split):
         message = (
-            f"All {len(split)} photos would be held out; none is, so "
-            "there is nothing to measure on. Raise 'hold out every' or add photos."
+            f"{counted(len(split), 'photo')} would be held out, and none left to train on; so none "
+            "is, and there is nothing to measure on. Raise 'hold out every' or add photos."
         )
         return [False] * len(split), [Finding("nothing_held_out", "warning", "", message)]
     return split, []

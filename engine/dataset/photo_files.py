@@ -36,6 +36,7 @@ DECODER_ERRORS = (
     zlib.error,
     Image.DecompressionBombError,
 )
+Image.MAX_IMAGE_PIXELS = 1_000_000_000  # Pillow's own limit is less than cameras make today
 TURNING_ORIENTATIONS = (5, 6, 7, 8)  # EXIF values that swap width and height
 
 

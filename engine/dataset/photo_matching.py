@@ -12,6 +12,7 @@ from engine.dataset.posed_files import LensGuess, PosedFile, PosedFiles
 from engine.dataset.scene import Distortion, Finding, Photo, Severity
 from engine.dataset.undistort import PinholeView, pinhole_view
 from engine.errors import SceneError
+from engine.wording import counted
 
 _LEAST_KEPT = 0.5  # of a photo's area; below, the distortion was likely estimated badly
 
@@ -95,7 +96,7 @@ class _Matcher:
             code = "distortion_invalid"
             view = pinhole_view(fit.lens)
         except SceneError as error:
-            self._note(code, "error", posed.name, f"{error} The photo is left out.")
+            self._note(code, "warning", posed.name, f"{error} The photo is left out.")
             return
         name = posed.name
         if how in (Match.SUFFIX, Match.BASE_NAME) or PurePosixPath(name).is_absolute():
@@ -129,13 +130,13 @@ class _Matcher:
         for how in (Match.FOLDED, Match.STEM, Match.BASE_NAME):
             if names := self._matched.get(how):
                 message = f"{_count(names)} found {how.value}, such as {names[0]}."
-                self._note(f"matched_{how.name.lower()}", "warning", names[0], message)
+                self._note(f"matched_{how.name.lower()}", "warning", _only(names), message)
         if names := self._rotated:
             message = (
                 f"{_count(names)} turned by the EXIF orientation, because that is what fits the "
                 "camera's width and height."
             )
-            self._note("photos_rotated", "ok", names[0], message)
+            self._note("photos_rotated", "ok", _only(names), message)
         for scale, names in self._scaled.items():
             message = (
                 f"{_count(names)} found at {scale:g} times the size that the camera says; focal "
@@ -144,15 +145,20 @@ class _Matcher:
             is_usual = abs(1 / scale - round(1 / scale)) < 0.02  # a half, a quarter, ...
             if not is_usual:
                 message += " Check that photos and poses belong together."
-            self._note("photos_scaled", "ok" if is_usual else "warning", names[0], message)
+            self._note("photos_scaled", "ok" if is_usual else "warning", _only(names), message)
         for model, names in self._bent.items():
             message = f"{_count(names)} undistorted in memory (camera model {model})."
-            self._note("photos_undistorted", "ok", names[0], message)
+            self._note("photos_undistorted", "ok", "", message)
         return self.findings
 
 
+def _only(names: list[str]) -> str:
+    """The file of a finding: none where it is about several."""
+    return names[0] if len(names) == 1 else ""
+
+
 def _count(names: list[str]) -> str:
-    return "1 photo was" if len(names) == 1 else f"{len(names)} photos were"
+    return f"{counted(len(names), 'photo')} {'was' if len(names) == 1 else 'were'}"
 
 
 def _fit(path: Path, lens: Distortion | LensGuess, header: PhotoHeader) -> _Fit:
@@ -225,9 +231,9 @@ def _nothing_matched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) 
     wanted = ", ".join(matcher.missing[:3])
     present = ", ".join(folder.names[:3]) or "none"
     return SceneError(
-        f"{posed.source} has {len(posed.photos)} poses, {folder.folder} has {len(folder.names)} "
-        f"photos, and 0 of them match. The poses name {wanted}; the photos are {present}. Rename "
-        "the photos or put the right ones there.",
+        f"{posed.source} has {counted(len(posed.photos), 'pose')}, {folder.folder} has "
+        f"{counted(len(folder.names), 'photo')}, and 0 of them match. The poses name {wanted}; the "
+        f"photos are {present}. Rename the photos or put the right ones there.",
         path=posed.source,
     )
 

@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from engine.dataset.findings import with_usable_views
 from engine.dataset.images import PhotoPixels, load_photo
 from engine.dataset.loading import Cancelled, Loading, Progress
 from engine.dataset.scene import Finding, Photo, Scene
 from engine.errors import SceneError
 from engine.settings import Settings
+from engine.wording import memory
 
 _POLL_SECONDS = 0.1
 _MEMINFO = Path("/proc/meminfo")
@@ -80,12 +82,6 @@ class PhotoStore:
         """Forget every pixel."""
         self._pixels = None
 
-    @property
-    def memory_bytes(self) -> int:
-        """What the decoded photos take."""
-        pixels = self._pixels or ()
-        return sum(p.rgb.nbytes + (0 if p.alpha is None else p.alpha.nbytes) for p in pixels)
-
     def _loaded(self) -> tuple[PhotoPixels, ...]:
         if self._pixels is None:
             raise RuntimeError("photos were asked for before load_all or after close")
@@ -134,8 +130,8 @@ def _refuse_too_much(scene: Scene) -> None:
     needed, available = photo_bytes(scene), available_bytes()
     if available is not None and needed > available:
         raise SceneError(
-            f"The {len(scene.photos)} photos of {scene.name} need {needed / 2**30:.1f} GiB of "
-            f"memory, {available / 2**30:.1f} GiB are free. Lower the resolution (2, 4 or 8).",
+            f"The photos of {scene.name} ({len(scene.photos):,}) need {memory(needed)} of memory, "
+            f"{memory(available)} are free. Lower the resolution (2, 4 or 8).",
             path=scene.path,
             value=needed,
         )
@@ -152,7 +148,8 @@ def _without_broken(scene: Scene, kept: list[int], broken: list[tuple[int, str]]
             path=scene.photos[broken[0][0]].path,
         )
     notes = tuple(
-        Finding("photo_unreadable", "error", scene.photos[place].name, f"{text} It is left out.")
+        Finding("photo_unreadable", "warning", scene.photos[place].name, f"{text} It is left out.")
         for place, text in broken
     )
-    return dataclasses.replace(scene, photos=photos, findings=scene.findings + notes)
+    findings = scene.findings + notes
+    return with_usable_views(dataclasses.replace(scene, photos=photos, findings=findings))

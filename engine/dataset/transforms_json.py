@@ -92,6 +92,9 @@ def _parse(path: Path) -> Values:
     except UnicodeDecodeError as error:
         message = f"{path}: byte {error.start} is not UTF-8; expected JSON text in UTF-8."
         raise SceneError(message, path=path) from error
+    except (ValueError, RecursionError) as error:  # a number or a nesting without end
+        message = f"{path} is not a sensible JSON file: {error}. Copy or export it again."
+        raise SceneError(message, path=path) from error
     if not isinstance(root, dict) or not isinstance(root.get("frames"), list):
         raise SceneError(
             f"{path} has no list 'frames'; expected the transforms.json of instant-ngp, nerfstudio "
@@ -124,7 +127,7 @@ def _frames(
                 f"{place} ({name}): 'transform_matrix' is not a rigid 4x4 pose of finite numbers; "
                 "the photo is left out. Export the poses again."
             )
-            findings.append(Finding("pose_invalid", "error", name, message))
+            findings.append(Finding("pose_invalid", "warning", name, message))
             continue
         lens = _lens(path, f"{place} ({name})", {**root, **frame})
         photos.append(PosedFile(name, pose, lens, held_out))
@@ -137,7 +140,7 @@ def _pose(matrix: object) -> Float[np.ndarray, "4 4"] | None:
     """World to camera with OpenCV axes, or None when the matrix is no pose."""
     try:
         values = np.array(matrix, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if values.shape not in ((4, 4), (3, 4)) or not (np.abs(values) < LARGEST_COORDINATE).all():
         return None

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from engine.cameras import Camera, look_at, opengl_to_opencv
+from engine.cameras import Camera, opengl_to_opencv
 from engine.dataset.lenses import MODELS_BY_NAME, to_pixels
 from engine.dataset.scene import Distortion
+from tests.looking import look_at
 
 WIDTH, HEIGHT = 60, 40
 PINHOLE = Distortion("PINHOLE", (55.0, 55.0, 30.0, 20.0), WIDTH, HEIGHT)

@@ -128,6 +128,8 @@ def test_a_binary_file_cut_anywhere_is_named_with_the_byte(tmp_path: Path, name:
         ("images", "1 1 0 0 0 0 0 0 1 a.png\n1.0 2.0", "line 3.*2-D points of a.png"),
         ("points3D", "1 0 0 0 10 20 30", "line 2: found '1 0 0 0 10 20 30'; expected 'POINT3D_ID"),
         ("points3D", "1 0 0 0 10 20 300 0.5", "line 2.*colours from 0 to 255"),
+        ("points3D", "9" * 20 + " 0 0 0 1 2 3 0.5", r"line 2.*an id from 0 to 2\^62"),
+        ("cameras", "1 PINHOLE 1" + "0" * 400 + " 40 55 55 30 20", "line 2.*a million pixels"),
     ],
 )
 def test_a_bad_text_line_is_named(tmp_path: Path, name: str, line: str, message: str) -> None:

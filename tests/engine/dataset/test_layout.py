@@ -152,3 +152,9 @@ def test_a_scene_may_move_to_another_place(tmp_path: Path) -> None:
     write_colmap(tmp_path / "a", make_views(9))
     shutil.move(tmp_path / "a", tmp_path / "b")
     assert load_scene(tmp_path / "b", Settings()).photos[0].path.is_file()
+
+
+def test_the_folder_of_a_run_is_told_from_a_scene(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("")
+    with pytest.raises(SceneError, match="is the folder of a run, not a scene"):
+        load_scene(tmp_path, Settings())

@@ -34,9 +34,10 @@ def test_photos_have_the_size_of_their_cameras(tmp_path: Path) -> None:
     for index, photo in enumerate(scene.photos):
         assert store.rgb(index).shape == (photo.camera.height, photo.camera.width, 3)
         assert store.alpha(index) is None
-    assert store.memory_bytes == photo_bytes(scene)
+    assert sum(store.rgb(index).nbytes for index in range(12)) == photo_bytes(scene)
     store.close()
-    assert store.memory_bytes == 0
+    with pytest.raises(RuntimeError, match="after close"):
+        store.rgb(0)
 
 
 def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
