@@ -139,8 +139,10 @@ class Latency(QObject):
         self._surface.present = self._presented  # type: ignore[method-assign]
         self._view.view_requested.connect(self._request)
         self._waiting: Frame | None = None
-        if isinstance(self._surface.source, QOpenGLWindow):
-            self._surface.source.frameSwapped.connect(self._painted)
+        windows = [s for s in self._surface.sources if isinstance(s, QOpenGLWindow)]
+        self._paints_later = bool(windows)
+        for window in windows:
+            window.frameSwapped.connect(self._painted)
 
     def end(self) -> None:
         """Time nothing more."""
@@ -157,7 +159,7 @@ class Latency(QObject):
         if frame is None or picture is None or picture.pixels is not frame.pixels:
             return
         self._waiting = frame
-        if not isinstance(self._surface.source, QOpenGLWindow):
+        if not self._paints_later:
             self._surface.widget.repaint()  # at once, so that its end can be timed
             self._painted()
 

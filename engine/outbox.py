@@ -1,16 +1,20 @@
 """What leaves the engine thread: a queue of events and a mailbox with the newest frame.
 
 Lifecycle events are never lost. Step metrics merge into one pending block until somebody takes
-them or another event follows them. Whoever listens is woken once until it takes.
+them or another event follows them. Whoever listens is woken once until it takes, and for metrics
+alone a few times a second at most: every wake-up costs the window work that training pays for.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
 
 from engine.messages import Event, Frame, Stepped
+
+METRICS_SECONDS = 0.2  # between two wake-ups that have nothing but metrics to tell
 
 Wake = Callable[[], None]
 
@@ -26,6 +30,7 @@ class Outbox:
         self._frame: Frame | None = None
         self._wake: Wake | None = None
         self._woken = False
+        self._told_metrics = float("-inf")  # when metrics last woke the listener
 
     def publish(self, event: Event) -> None:
         """Append an event; metrics join the block before them when that is of the same run."""
@@ -36,9 +41,10 @@ class Outbox:
                     last.append(event)
                 else:
                     self._events.append([event])
+                wake = self._claim_metrics_wake()
             else:
                 self._events.append(event)
-            wake = self._claim_wake()
+                wake = self._claim_wake()
         self._call(wake)
 
     def put_frame(self, frame: Frame) -> None:
@@ -86,6 +92,14 @@ class Outbox:
             with self._lock:
                 self._wake = None
 
+    def _claim_metrics_wake(self) -> Wake | None:
+        """Metrics held back here go with the next event, frame or step."""
+        now = time.monotonic()
+        if now - self._told_metrics < METRICS_SECONDS:
+            return None
+        self._told_metrics = now
+        return self._claim_wake()
+
     def _claim_wake(self) -> Wake | None:
         if self._woken or self._wake is None:
             return None
@@ -118,4 +132,5 @@ def merge(blocks: list[Stepped]) -> Stepped:
         steps_per_second=last.steps_per_second,
         preview_share=last.preview_share,
         memory_bytes=last.memory_bytes,
+        gpu=last.gpu,
     )
