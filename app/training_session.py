@@ -5,6 +5,8 @@ the GUI thread, where events and the newest frame are taken. Nothing is refused 
 commands are legal is the engine's table, and its refusals come back as events.
 """
 
+import sys
+
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from engine.handle import EngineHandle
@@ -17,6 +19,8 @@ from engine.messages import (
     Stepped,
     View,
 )
+
+LOCK_SECONDS = 0.0005  # Python's own 5 ms are a quarter of a step on the demo
 
 
 class TrainingSession(QObject):
@@ -40,7 +44,8 @@ class TrainingSession(QObject):
         engine.set_wake(self._woken.emit)
 
     def start(self) -> None:
-        """Start the engine thread."""
+        """Start the engine thread; it shares Python's lock with this one in short turns."""
+        sys.setswitchinterval(LOCK_SECONDS)
         self._engine.start()
 
     @Slot(object)
