@@ -51,10 +51,18 @@ def constants() -> dict[str, int]:
     """Whole-numbered constants of the headers that are a number or a product of such."""
     found: dict[str, int] = {}
     for text in headers().values():
-        for name, expression in _CONSTANT.findall(text):
-            factors = [part.strip() for part in expression.split("*")]
-            if all(factor.isdigit() or factor in found for factor in factors):
-                found[name] = prod(found[f] if f in found else int(f) for f in factors)
+        found |= _constants_in(text, found)
+    return found
+
+
+def _constants_in(text: str, known: dict[str, int]) -> dict[str, int]:
+    """Those of one file; it may use the `known` ones."""
+    found: dict[str, int] = {}
+    for name, expression in _CONSTANT.findall(text):
+        factors = [part.strip() for part in expression.split("*")]
+        values = {**known, **found, **{f: int(f) for f in factors if f.isdigit()}}
+        if all(factor in values for factor in factors):
+            found[name] = prod(values[factor] for factor in factors)
     return found
 
 
@@ -67,16 +75,17 @@ def kernels() -> dict[str, KernelSource]:
     """
     found: dict[str, KernelSource] = {}
     for module, text in modules().items():
+        limits = constants() | _constants_in(text, constants())
         for name, parameters, limit in _KERNEL.findall(text):
             if name in found:
                 raise RasterizerError(
                     f"kernel {name} stands in {found[name].module}.cu and in {module}.cu"
                 )
-            if not limit.isdigit() and limit not in constants():
+            if not limit.isdigit() and limit not in limits:
                 raise RasterizerError(
                     f"kernel {name} in {module}.cu is limited to {limit} threads; expected a "
-                    "number or a constant of the headers"
+                    "number or a constant of this file or of the headers"
                 )
-            threads = int(limit) if limit.isdigit() else constants()[limit]
+            threads = int(limit) if limit.isdigit() else limits[limit]
             found[name] = KernelSource(name, module, parameters, threads)
     return found

@@ -7,7 +7,13 @@ Names and order are those of the header; every size and offset is compared while
 import ctypes
 from ctypes import c_int32, c_int64, c_void_p
 
-from cuda_rasterizer.native_structs import STRUCTURES, BlendParams, CutoffParams, TileParams
+from cuda_rasterizer.native_structs import (
+    STRUCTURES,
+    BlendParams,
+    CutoffParams,
+    LossParams,
+    TileParams,
+)
 
 
 class PackParams(ctypes.Structure):
@@ -204,6 +210,16 @@ class BackgroundParams(ctypes.Structure):
     ]
 
 
+class LossPassParams(ctypes.Structure):
+    """The photometric loss, summed up or differentiated."""
+
+    _fields_ = [
+        ("loss", LossParams),
+        ("grad_loss", c_void_p),
+        ("blocks", c_int64),
+    ]
+
+
 CUDA_STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     *STRUCTURES,
     PackParams,
@@ -219,4 +235,5 @@ CUDA_STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     SumSlotsParams,
     SplatGradientParams,
     BackgroundParams,
+    LossPassParams,
 )

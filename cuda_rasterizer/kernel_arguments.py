@@ -1,0 +1,256 @@
+"""What the kernels of both fast backends are handed: dataclasses, and the structures made of them.
+
+The tensors come checked and contiguous (`rasterize` does that), all on one device. Nothing here
+runs anything.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cuda_rasterizer.cutoffs import Cutoffs
+from cuda_rasterizer.debug import empty
+from cuda_rasterizer.native_structs import (
+    MAXIMUM_ADAM_GROUPS,
+    AdamGroupParams,
+    AdamParams,
+    CutoffParams,
+    ProjectBackwardParams,
+    ProjectParams,
+    SplatParams,
+    TileParams,
+)
+from cuda_rasterizer.projected import Projected
+
+
+@dataclass(frozen=True)
+class SplatInputs:
+    """Splats and camera of one projection; colours are SH (`sh_dc`, `sh_rest`) or `features`."""
+
+    means: Tensor
+    quaternions: Tensor
+    scales: Tensor
+    opacities: Tensor
+    sh_dc: Tensor | None
+    sh_rest: Tensor | None
+    features: Tensor | None
+    world_to_camera: Tensor
+    intrinsics: Tensor
+
+
+@dataclass(frozen=True)
+class View:
+    """What is not a tensor: the size of the picture and how to draw."""
+
+    width: int
+    height: int
+    sh_degree: int
+    antialiased: bool
+    cutoffs: Cutoffs
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class BlendGradients:
+    """Gradients of what compositing read; None where nobody asked."""
+
+    means_2d: Tensor | None
+    conics: Tensor | None
+    depths: Tensor | None
+    opacities: Tensor | None
+    colors: Tensor | None
+    background: Tensor | None
+
+
+@dataclass(frozen=True)
+class SplatGradients:
+    """Gradients of what projection read; None where nobody asked."""
+
+    means: Tensor | None
+    quaternions: Tensor | None
+    scales: Tensor | None
+    opacities: Tensor | None
+    sh_dc: Tensor | None
+    sh_rest: Tensor | None
+    world_to_camera: Tensor | None
+
+
+@dataclass(frozen=True)
+class AdamGroup:
+    """One tensor for a step of Adam: it and its moments are changed in place.
+
+    Attributes:
+        parameter: contiguous, as the moments are.
+        gradient: of the loss by the parameter.
+        exp_avg: running mean of the gradient.
+        exp_avg_sq: running mean of its square.
+        lr: learning rate.
+        step: of this parameter, counted from 1.
+    """
+
+    parameter: Tensor
+    gradient: Tensor
+    exp_avg: Tensor
+    exp_avg_sq: Tensor
+    lr: float
+    step: int
+
+
+def pointer(tensor: Tensor | None) -> int | None:
+    """Address of the first number, or None."""
+    return None if tensor is None else tensor.data_ptr()
+
+
+def empty_projected(inputs: SplatInputs) -> Projected:
+    """Room for what projection leaves; features are their own colours."""
+    means = inputs.means
+    count = means.shape[0]
+
+    def numbers(*shape: int) -> Tensor:
+        return empty(*shape, dtype=means.dtype, device=means.device)
+
+    return Projected(
+        means_2d=numbers(count, 2),
+        conics=numbers(count, 3),
+        depths=numbers(count),
+        opacities=numbers(count),
+        colors=inputs.features if inputs.features is not None else numbers(count, 3),
+        radii=empty(count, 2, dtype=torch.int32, device=means.device),
+    )
+
+
+def cutoff_params(cutoffs: Cutoffs) -> CutoffParams:
+    """The cut-offs as kernels read them."""
+    return CutoffParams(
+        near=cutoffs.near,
+        alpha_floor=cutoffs.alpha_floor,
+        alpha_ceiling=cutoffs.alpha_ceiling,
+        stop_transmittance=cutoffs.stop_transmittance,
+        dilation=cutoffs.dilation,
+        j_clamp=cutoffs.j_clamp,
+        footprint_cap=cutoffs.footprint_cap,
+        stop_inclusive=int(cutoffs.stop_inclusive),
+    )
+
+
+def _splat_params(inputs: SplatInputs, view: View) -> SplatParams:
+    dc, rest, features = inputs.sh_dc, inputs.sh_rest, inputs.features
+    return SplatParams(
+        means=pointer(inputs.means),
+        quaternions=pointer(inputs.quaternions),
+        scales=pointer(inputs.scales),
+        opacities=pointer(inputs.opacities),
+        sh_dc=pointer(dc),
+        sh_rest=pointer(rest),
+        features=pointer(features),
+        world_to_camera=pointer(inputs.world_to_camera),
+        intrinsics=pointer(inputs.intrinsics),
+        sh_dc_stride=0 if dc is None else dc.stride(0),
+        sh_rest_stride=0 if rest is None else rest.stride(0),
+        count=inputs.means.shape[0],
+        channels=3 if features is None else features.shape[1],
+        sh_degree=view.sh_degree,
+        width=view.width,
+        height=view.height,
+        antialiased=int(view.antialiased),
+        raw=int(view.raw),
+        cutoffs=cutoff_params(view.cutoffs),
+    )
+
+
+def project_params(inputs: SplatInputs, view: View, projected: Projected) -> ProjectParams:
+    """For projection into `projected`."""
+    return ProjectParams(
+        splats=_splat_params(inputs, view),
+        means_2d=pointer(projected.means_2d),
+        conics=pointer(projected.conics),
+        depths=pointer(projected.depths),
+        effective_opacities=pointer(projected.opacities),
+        colors=pointer(projected.colors) if inputs.features is None else None,
+        radii=pointer(projected.radii),
+    )
+
+
+def project_backward_params(
+    inputs: SplatInputs,
+    view: View,
+    radii: Tensor,
+    incoming: Sequence[Tensor | None],
+    wanted: SplatGradients,
+    camera_partials: Tensor | None,
+) -> ProjectBackwardParams:
+    """For the way back; `incoming` are contiguous, in the order of `Projected`."""
+    return ProjectBackwardParams(
+        splats=_splat_params(inputs, view),
+        radii=pointer(radii),
+        grad_means_2d=pointer(incoming[0]),
+        grad_conics=pointer(incoming[1]),
+        grad_depths=pointer(incoming[2]),
+        grad_effective_opacities=pointer(incoming[3]),
+        grad_colors=pointer(incoming[4]),
+        grad_means=pointer(wanted.means),
+        grad_quaternions=pointer(wanted.quaternions),
+        grad_scales=pointer(wanted.scales),
+        grad_opacities=pointer(wanted.opacities),
+        grad_sh_dc=pointer(wanted.sh_dc),
+        grad_sh_rest=pointer(wanted.sh_rest),
+        grad_world_to_camera=pointer(wanted.world_to_camera),
+        camera_partials=pointer(camera_partials),
+        sh_rest_coefficients=0 if inputs.sh_rest is None else inputs.sh_rest.shape[1],
+    )
+
+
+def tile_params(
+    colors: Tensor,
+    background: Tensor | None,
+    records: Tensor,
+    tile_offsets: Tensor,
+    tile_order: Tensor,
+    instance_splats: Tensor,
+    size: tuple[int, int],
+    cutoffs: Cutoffs,
+) -> TileParams:
+    """What compositing and its way back share; `size` is (width, height). No workspace."""
+    return TileParams(
+        colors=pointer(colors),
+        background=pointer(background),
+        records=pointer(records),
+        tile_offsets=pointer(tile_offsets),
+        tile_order=pointer(tile_order),
+        instance_splats=pointer(instance_splats),
+        count=records.shape[0],
+        channels=colors.shape[1],
+        width=size[0],
+        height=size[1],
+        background_per_pixel=int(background is not None and background.dim() == 3),
+        cutoffs=cutoff_params(cutoffs),
+    )
+
+
+def adam_calls(
+    groups: Sequence[AdamGroup], beta1: float, beta2: float, eps: float, radii: Tensor | None
+) -> Iterator[tuple[Sequence[AdamGroup], AdamParams]]:
+    """As many calls as it takes, each of at most `MAXIMUM_ADAM_GROUPS` groups.
+
+    The corrections for the start are made here.
+    """
+    for first in range(0, len(groups), MAXIMUM_ADAM_GROUPS):
+        chosen = groups[first : first + MAXIMUM_ADAM_GROUPS]
+        params = AdamParams(
+            radii=pointer(radii), beta1=beta1, beta2=beta2, eps=eps, group_count=len(chosen)
+        )
+        for index, group in enumerate(chosen):
+            params.groups[index] = AdamGroupParams(
+                parameter=pointer(group.parameter),
+                gradient=pointer(group.gradient),
+                exp_avg=pointer(group.exp_avg),
+                exp_avg_sq=pointer(group.exp_avg_sq),
+                count=group.parameter.numel(),
+                row_size=group.parameter.shape[1:].numel(),
+                step_size=group.lr / (1 - beta1**group.step),
+                correction=math.sqrt(1 - beta2**group.step),
+            )
+        yield chosen, params
