@@ -3,6 +3,7 @@
 PYTHON_BIN := .venv/bin/python
 KERNEL_SOURCES := CMakeLists.txt $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/*)
 CXX_FILES := $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/* scripts/make_demo_scene/tracer/*)
+CXX_FILES += $(wildcard $(foreach kind,h cpp cu,cuda_rasterizer/cuda/*.$(kind) tests/cuda_emulator/*.$(kind)))
 SCENE ?= demo
 ARGS ?=
 

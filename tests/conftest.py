@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["tests.cuda_emulator.fixtures"]
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:

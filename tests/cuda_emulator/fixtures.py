@@ -1,0 +1,61 @@
+"""Fixtures for the CUDA kernels on the emulator, for every test folder, and what they report."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cuda_rasterizer.cuda import sources
+from cuda_rasterizer.cuda.launches import use_launcher
+from cuda_rasterizer.cuda.layout_header import LAYOUT_HEADER
+from tests.cuda_emulator import coverage
+from tests.cuda_emulator.building import build
+from tests.cuda_emulator.launcher import EmulatedLauncher
+
+REPORT = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def emulator_cache(pytestconfig: pytest.Config) -> Path:
+    """Where compiled kernels stay from one session to the next."""
+    cache = pytestconfig.cache
+    assert cache is not None
+    return Path(cache.mkdir("cuda_emulator"))
+
+
+@pytest.fixture(scope="session")
+def emulated_library(
+    emulator_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> coverage.CountingLibrary:
+    """Every .cu file of the package, compiled with g++ for the emulator; counts what it runs."""
+    library = build(
+        sorted(sources.FOLDER.glob("*.cu")),
+        [sources.FOLDER, sources.INCLUDE_FOLDER],
+        emulator_cache,
+        first_header=sources.headers()[LAYOUT_HEADER],
+        coverage=True,
+    )
+    return coverage.CountingLibrary(library, tmp_path_factory.mktemp("counts"))
+
+
+@pytest.fixture
+def emulated(emulated_library: coverage.CountingLibrary) -> Iterator[EmulatedLauncher]:
+    """Has backend "cuda" run on the CPU, in natural order; `ordered` shuffles it."""
+    launcher = EmulatedLauncher(emulated_library.loaded)
+    with use_launcher(launcher):
+        yield launcher
+
+
+@pytest.fixture(scope="session")
+def kernel_report(pytestconfig: pytest.Config) -> list[str]:
+    """Lines added here are printed at the end of the session."""
+    return pytestconfig.stash.setdefault(REPORT, [])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints what tests reported about the kernels."""
+    lines = terminalreporter.config.stash.get(REPORT, [])
+    if lines:
+        terminalreporter.section("CUDA kernels")
+        for line in lines:
+            terminalreporter.write_line(line)
