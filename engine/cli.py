@@ -1,8 +1,8 @@
 """The command line: train, eval, render, check, doctor. No window, no Qt.
 
 Exit codes: 0 when every promised file exists, 1 for a failure with a sentence that names the cause,
-2 for bad arguments, 130 after Ctrl+C. JSON stands alone on standard output; everything that is said
-to people goes to standard error.
+2 for bad arguments, 130 after Ctrl+C, 141 when standard output was closed by its reader. JSON
+stands alone on standard output; everything that is said to people goes to standard error.
 """
 
 import argparse
@@ -11,16 +11,18 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
-from engine.cli_flags import EXIT_FAILURE, Parser, add_preset_flag, add_setting_flags
+from engine.cli_flags import EXIT_FAILURE, Parser, add_preset_flag, add_setting_flags, user_path
+from engine.cli_streams import OutputLost, lasting_streams
 from engine.errors import EngineError, SettingError
 from engine.run.metrics_log import finite
 
 WORDS = ("train", "eval", "render", "check", "doctor")
+EXIT_INTERRUPTED = 130
+EXIT_NOBODY_READS = 141  # what a shell reports of a program that SIGPIPE ended
 _PICTURE_SETTINGS = (
     *("resolution", "test_every", "cutoffs", "antialiased", "background"),
-    *("backend", "threads", "low_priority"),
+    *("backend", "gpu", "threads", "low_priority"),
 )
 _SCENE_HELP = "A folder with a COLMAP model or transforms.json and photos, or 'demo'."
 _MODEL_HELP = "A run folder, a checkpoint (.safetensors) or a splat file (.ply)."
@@ -28,6 +30,17 @@ _MODEL_HELP = "A run folder, a checkpoint (.safetensors) or a splat file (.ply).
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command; the exit code."""
+    with lasting_streams():
+        try:
+            try:
+                return _carry_out(arguments)
+            finally:
+                sys.stdout.flush()
+        except OutputLost as lost:
+            return EXIT_NOBODY_READS if lost.nobody_reads else fail(str(lost), debug=False)
+
+
+def _carry_out(arguments: Sequence[str] | None) -> int:
     parser, words = _parsers()
     chosen, extra = parser.parse_known_args(arguments)
     if chosen.word is None:
@@ -43,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(str(error), debug=chosen.debug)
     except KeyboardInterrupt:
         print("splatscope: interrupted.", file=sys.stderr)  # noqa: T201
-        return 130
+        return EXIT_INTERRUPTED
+    except OutputLost:
+        raise
     except Exception as error:  # noqa: BLE001  the exit code and the sentence are promised
         return fail(
             f"an unexpected error: {type(error).__name__}: {error} (--debug shows where).",
@@ -116,7 +131,9 @@ def _command(
 def _train_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
     sub = _command(commands, "train", "Train a scene headless.", _train)
     sub.add_argument("scene", nargs="?", metavar="SCENE", help=_SCENE_HELP)
-    sub.add_argument("--output", required=True, type=Path, metavar="DIR", help="The run folder.")
+    sub.add_argument(
+        "--output", required=True, type=user_path, metavar="DIR", help="The run folder."
+    )
     sub.add_argument(
         "--resume",
         action="store_true",
@@ -130,7 +147,7 @@ def _train_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
 
 def _eval_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
     sub = _command(commands, "eval", "Measure PSNR and SSIM on the held-out photos.", _evaluate)
-    sub.add_argument("model", type=Path, metavar="RUN_OR_PLY", help=_MODEL_HELP)
+    sub.add_argument("model", type=user_path, metavar="RUN_OR_PLY", help=_MODEL_HELP)
     sub.add_argument("scene", metavar="SCENE", help=_SCENE_HELP)
     sub.add_argument("--json", action="store_true", help="Print the scores as JSON.")
     add_setting_flags(sub, _PICTURE_SETTINGS)
@@ -139,9 +156,11 @@ def _eval_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
 
 def _render_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
     sub = _command(commands, "render", "Draw the held-out photos' views as PNG files.", _render)
-    sub.add_argument("model", type=Path, metavar="RUN_OR_PLY", help=_MODEL_HELP)
+    sub.add_argument("model", type=user_path, metavar="RUN_OR_PLY", help=_MODEL_HELP)
     sub.add_argument("scene", metavar="SCENE", help=_SCENE_HELP)
-    sub.add_argument("--output", required=True, type=Path, metavar="DIR", help="For the pictures.")
+    sub.add_argument(
+        "--output", required=True, type=user_path, metavar="DIR", help="For the pictures."
+    )
     sub.add_argument("--all", action="store_true", help="Draw the views of all photos.")
     add_setting_flags(sub, _PICTURE_SETTINGS)
     return sub

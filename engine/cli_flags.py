@@ -3,6 +3,7 @@
 import argparse
 import difflib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.presets import load_preset, preset_names
@@ -32,6 +33,15 @@ class Parser(argparse.ArgumentParser):
         near = difflib.get_close_matches(flag, self._option_string_actions, n=1)
         hint = f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help."
         self.error(f"there is no argument {flag}{hint}")
+
+
+def user_path(text: str) -> Path:
+    """A path as given, with ~ for the home folder, which shells leave in --output=~/run."""
+    path = Path(text)
+    try:
+        return path.expanduser()
+    except RuntimeError:  # ~name of nobody
+        return path
 
 
 def add_setting_flags(parser: argparse.ArgumentParser, names: Iterable[str] | None = None) -> None:

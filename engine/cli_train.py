@@ -5,6 +5,7 @@ from the window behave as one.
 """
 
 import argparse
+import shlex
 import signal
 import sys
 import threading
@@ -14,29 +15,34 @@ from typing import Self
 from engine import messages as m
 from engine.cli import fail, print_json
 from engine.cli_flags import EXIT_FAILURE, given_changes
+from engine.dataset.findings import worst_severity
 from engine.engine_thread import Engine
 from engine.errors import ExportError, SettingError
 from engine.export.pictures import write_png
 from engine.headless_run import HeadlessRun
 from engine.presets import load_preset
+from engine.resume_rules import require_same_origin
+from engine.run.run_folder import RunFolder
 from engine.scene_names import scene_path
 from engine.settings import Settings
 from engine.training.evaluation import evaluation_background
+from engine.wording import counted
 
 VIEWS = 3  # held-out photos drawn at the end
 
 
 class _Signals:
-    """Notes Ctrl+C and SIGTERM instead of raising in the middle of something."""
+    """Notes Ctrl+C, SIGTERM and a lost terminal instead of raising in the middle of something."""
 
     def __init__(self, woken: threading.Event) -> None:
         self.codes: list[int] = []  # of the signals that came, the first first
         self._woken = woken
 
     def __enter__(self) -> Self:
-        self._previous = {
-            number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        wanted = [signal.SIGINT, signal.SIGTERM]
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            wanted.append(signal.SIGHUP)  # nohup says that it shall mean nothing
+        self._previous = {number: signal.signal(number, self._note) for number in wanted}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,14 +76,34 @@ def train(arguments: argparse.Namespace) -> int:
         return fail(run.error or "the run did not finish.", debug=False)
     if code == 0:
         _print_result(run, as_json=arguments.json)
+    else:
+        print(f"splatscope: {_way_on(run, arguments.output)}", file=sys.stderr)  # noqa: T201
     return code
+
+
+def _way_on(run: HeadlessRun, output: Path) -> str:
+    """What became of a run that a signal ended, and how to go on."""
+    go_on = f"go on with: splatscope train --output {shlex.quote(str(output))} --resume"
+    if run.finished is not None:
+        return f"interrupted after the run was finished; its files are in {output}."
+    if run.folder is None:
+        return "interrupted while loading; no step was done."
+    if run.step == 0:
+        return f"stopped before the first step; {go_on}"
+    if run.saved_step == run.step:
+        return f"stopped and saved at step {run.step:,}; {go_on}"
+    if run.saved_step == 0:
+        return f"stopped at step {run.step:,}, of which nothing is saved."
+    return f"stopped at step {run.step:,}; saved is step {run.saved_step:,}; {go_on}"
 
 
 def _opening(arguments: argparse.Namespace) -> m.Command:
     output: Path = arguments.output
     scene = None if arguments.scene is None else scene_path(arguments.scene)
     if arguments.resume:
-        return m.ResumeRun(output, tuple(given_changes(arguments).items()), scene=scene)
+        changes = given_changes(arguments)
+        require_same_origin(RunFolder(output).read_facts()[0], changes)
+        return m.ResumeRun(output, tuple(changes.items()), scene=scene)
     if scene is None:
         raise SettingError("name a scene: a folder, or 'demo' for the built-in one.")
     base = load_preset(arguments.preset) if arguments.preset else Settings()
@@ -157,11 +183,15 @@ def _print_result(run: HeadlessRun, *, as_json: bool) -> None:
             }
         )
         return
-    print(f"{finished.export} holds {run.splats:,} splats after {finished.step:,} steps.")  # noqa: T201
+    worst = worst_severity(run.findings)
+    if worst != "ok":
+        print(f"The check of the scene found {worst}s; see above.", file=sys.stderr)  # noqa: T201
+    splats, steps = counted(run.splats, "splat"), counted(finished.step, "step")
+    print(f"{finished.export} holds {splats} after {steps}.")  # noqa: T201
     if scores is None:
         print("No photo is held out, so there is no PSNR.")  # noqa: T201
     else:
         print(  # noqa: T201
             f"Held-out PSNR {scores.psnr:.2f} dB, SSIM {scores.ssim:.4f}, over "
-            f"{len(scores.photos)} photos."
+            f"{counted(len(scores.photos), 'photo')}."
         )

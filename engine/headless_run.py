@@ -1,18 +1,16 @@
 """What a listener without a window makes of the events: progress on standard error, the outcome."""
 
-import sys
 import threading
 from pathlib import Path
 
-from tqdm import tqdm  # type: ignore[import-untyped]
-
 from engine import messages as m
+from engine.cli_progress import Progress
+from engine.dataset.findings import finding_line, grouped
 from engine.engine_thread import Engine
 from engine.messages import Event, PhotoSummary, State
 from engine.settings import Settings
 
 LISTEN_SECONDS = 0.2  # how long to wait for events at a time
-LOG_SECONDS = 10.0  # between two lines of progress in a file or a pipe
 _ENDED_BY_ERROR = (State.FAILED, State.EMPTY, State.PAUSED)
 
 
@@ -36,19 +34,14 @@ class HeadlessRun:
         self._is_stopped = False
         self._is_closing = False
         self.is_unsaved = False  # the last steps could not be saved
-        self._bar = tqdm(
-            unit=" steps",
-            file=sys.stderr,
-            dynamic_ncols=True,
-            bar_format="{desc}",
-            desc="Loading",
-            delay=0.5,  # an error at once comes alone
-            mininterval=0.1 if sys.stderr.isatty() else LOG_SECONDS,
-        )
+        self.step = 0
+        self.saved_step = 0  # of the last checkpoint; 0: there is none
+        self.findings: tuple[m.FindingSummary, ...] = ()
+        self._progress = Progress()
 
     def close(self) -> None:
         """End the progress bar."""
-        self._bar.close()
+        self._progress.close()
 
     def listen(self) -> bool:
         """Wait a little for events and act on them; whether the engine is still there."""
@@ -59,21 +52,20 @@ class HeadlessRun:
         if self._untold and not self.has_failed:  # else it is the last word of the program
             self._say(f"error: {self._untold}")
         self._untold = ""
+        self._progress.tick()
         return not self._is_stopped
 
     def _take(self, event: Event) -> None:
         match event:
             case m.LoadingProgressed():
-                self._bar.set_description(f"{event.stage} {event.done}/{event.total}")
+                self._progress.preparing(event.stage, event.done, event.total)
             case m.SceneOpened():
                 self._opened(event)
             case m.RunStarted():
                 self.folder, self.settings = event.folder, event.settings
-                self._bar.bar_format = None
-                self._bar.reset(total=event.settings.run.iterations)
-                self._bar.initial = self._bar.n = event.step  # the speed is of the steps to come
-                self._bar.set_description("Training")
+                self.step = self.saved_step = event.step
                 self._say(f"Training on {event.device} into {event.folder}.")
+                self._progress.begin(event.step, event.settings.run.iterations)
             case m.Stepped():
                 self._stepped(event)
             case m.Refined():
@@ -84,6 +76,7 @@ class HeadlessRun:
             case m.Exported():
                 self.splats = event.splats
             case m.Saved():
+                self.saved_step = event.step
                 self._say(f"Saved {event.path} after step {event.step:,}.")
             case m.Noticed():
                 self._say(event.message)
@@ -113,18 +106,17 @@ class HeadlessRun:
         self.engine.post(m.Shutdown(save=False))
 
     def _opened(self, event: m.SceneOpened) -> None:
+        """Tell the findings; those that come again, with others found in the photos, only once."""
         self.held_out = tuple(photo for photo in event.photos if photo.held_out)
-        for finding in event.findings:
+        told = set(self.findings)
+        self.findings = event.findings
+        for finding in grouped(item for item in event.findings if item not in told):
             if finding.severity != "ok":
-                place = f"{finding.file}: " if finding.file else ""
-                self._say(f"{finding.severity}: {place}{finding.message}")
+                self._say(finding_line(finding))
 
     def _stepped(self, event: m.Stepped) -> None:
-        self.splats = int(event.splats[-1])
-        self._bar.set_postfix_str(
-            f"loss {event.loss[-1]:.4f}, {self.splats:,} splats", refresh=False
-        )
-        self._bar.update(int(event.steps[-1]) - self._bar.n)
+        self.step, self.splats = int(event.steps[-1]), int(event.splats[-1])
+        self._progress.step(self.step, f"loss {event.loss[-1]:.4f}, {self.splats:,} splats")
 
     def _say(self, message: str) -> None:
-        self._bar.write(message, file=sys.stderr)
+        self._progress.say(message)

@@ -210,7 +210,7 @@ def _parse_header(path: Path, handle: BinaryIO) -> PlyHeader:
                 comments.append(text.removeprefix("comment").strip())
             case ["format", name, *_]:
                 file_format = name
-            case ["element", name, count] if count.isdigit():
+            case ["element", name, count] if count.isdecimal():
                 elements.append((name, int(count), []))
             case ["property", "list", count_type, kind, name] if (
                 elements and count_type in _TYPES and kind in _TYPES
@@ -329,7 +329,15 @@ def _skip_lists(path: Path, handle: BinaryIO, element: PlyElement, order: str) -
                 raw = handle.read(count_type.itemsize)
                 if len(raw) < count_type.itemsize:
                     raise _cut_short(path, element, row)
-                size *= int(np.frombuffer(raw, dtype=count_type)[0])
+                length = int(np.frombuffer(raw, dtype=count_type)[0])
+                if length < 0:
+                    raise PlyError(
+                        f"{path}: row {row} of the element {element.name!r} has a list of {length} "
+                        "values. The file is damaged; copy or export it again.",
+                        path=path,
+                        value=length,
+                    )
+                size *= length
             handle.seek(size, 1)
 
 

@@ -4,5 +4,5 @@ set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 echo "Building the CPU kernels ..."
-cmake -S . -B build/native -G Ninja -Wno-dev --log-level=WARNING
+cmake -S . -B build/native -G Ninja --log-level=WARNING
 cmake --build build/native

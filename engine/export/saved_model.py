@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
-from engine.dataset.scene import SceneFrame
+from engine.dataset.scene import Scene, SceneFrame
 from engine.errors import CheckpointError, ExportError, RunFolderError
 from engine.export.splat_files import read_splats
 from engine.run.checkpoint import load_checkpoint
 from engine.run.run_folder import RunFolder
+from engine.scene_names import referenced_scene
 from engine.settings import Settings
 from engine.training.gaussians import Gaussians
 from engine.training.run_state import model_tensors
@@ -19,13 +20,19 @@ from engine.training.run_state import model_tensors
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedModel:
-    """Splats in `frame`, the SH degree to draw them with, and the settings they were made with."""
+    """Splats in `frame`, the SH degree to draw them with, and the settings they were made with.
+
+    `photos` are the names of those it was trained on, and `scene` is where they were; both only
+    where the file or the run folder around it tells.
+    """
 
     splats: Gaussians
     sh_degree: int
     settings: Settings
     frame: SceneFrame
     dropped: int = 0
+    photos: frozenset[str] | None = None
+    scene: Path | None = None
 
     def moved_to(self, frame: SceneFrame) -> "SavedModel":
         """The same splats in another frame; untouched, to the bit, when it is the same one."""
@@ -37,24 +44,41 @@ class SavedModel:
         values["log_scales"] = values["log_scales"] + math.log(frame.scale / self.frame.scale)
         return dataclasses.replace(self, splats=Gaussians(values), frame=frame)
 
+    def fits(self, scene: Scene) -> bool:
+        """Whether it was trained on this scene, as far as can be known; moved or renamed is fine.
+
+        Cameras at the same places are enough, for the frame comes from them.
+        """
+        if self.scene is not None and self.scene.resolve() == scene.path.resolve():
+            return True
+        if self.photos is None:  # a splat file; a scene that is gone has likely moved
+            return self.scene is None or not self.scene.exists()
+        names = {photo.name for photo in scene.photos}
+        return self.frame == scene.frame or self.photos <= names
+
 
 def load_model(path: Path) -> SavedModel:
     """Read the last checkpoint of a run folder, a checkpoint, or a PLY.
 
     Raises RunFolderError, CheckpointError or ExportError when it is none of them or damaged.
     """
-    if path.is_dir():
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}."
+        raise ExportError(message, path=path) from error
+    if is_folder:
         folder = RunFolder(path)
         folder.read_facts()
         last = folder.last_checkpoint()
         if last is None:
             raise RunFolderError(
-                f"The run {path} has no checkpoint yet. Let it train on, or give one of its splat "
-                "files.",
+                f"The run {path} has no checkpoint. Train it further with --resume, or give one of "
+                "its splat files.",
                 path=path,
             )
         return _from_checkpoint(last)
-    if not path.exists():
+    if not exists:
         raise ExportError(
             f"There is no {path}; expected a run folder, a checkpoint or a splat file (.ply).",
             path=path,
@@ -62,10 +86,13 @@ def load_model(path: Path) -> SavedModel:
     if path.suffix == ".safetensors":
         return _from_checkpoint(path)
     loaded = read_splats(path)
+    scene = _scene_of_run(path)
     if len(loaded.splats) == 0:
         raise ExportError(f"{path} holds no splats.", path=path)
     return SavedModel(
-        loaded.splats, loaded.sh_degree, Settings(), SceneFrame(), dropped=loaded.dropped
+        *(loaded.splats, loaded.sh_degree, Settings(), SceneFrame()),
+        dropped=loaded.dropped,
+        scene=scene,
     )
 
 
@@ -77,7 +104,23 @@ def _from_checkpoint(path: Path) -> SavedModel:
         splats = Gaussians(model_tensors(checkpoint.tensors))
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}", path=path, value=error.value) from error
-    return SavedModel(splats, reached, settings, frame_of(checkpoint.fact("scene_frame")))
+    return SavedModel(
+        *(splats, reached, settings, frame_of(checkpoint.fact("scene_frame"))),
+        photos=frozenset(checkpoint.fact("training_photos")),
+        scene=_scene_of_run(path),
+    )
+
+
+def _scene_of_run(file: Path) -> Path | None:
+    """The scene of the run in whose folder a checkpoint or splat file lies, if it lies in one."""
+    folder = RunFolder(file.absolute().parent.parent)
+    if not folder.facts_path.is_file():
+        return None
+    try:
+        _, facts = folder.read_facts()
+    except RunFolderError:  # the model alone is asked for, and it can be read
+        return None
+    return referenced_scene(facts.scene, folder)
 
 
 def frame_of(fact: dict[str, Any]) -> SceneFrame:

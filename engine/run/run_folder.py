@@ -1,14 +1,15 @@
 """What a run leaves on disk, and where.
 
-    run.toml  journal.jsonl  metrics.jsonl  run.log  checkpoints/  exports/  views/
+    run.toml  journal.jsonl  metrics.jsonl  run.log  run.lock  checkpoints/  exports/  views/
 
 Paths inside are relative, so that a folder may move to another machine. A new run never writes
-into a folder that holds something.
+into a folder that holds something. `folder_lock` keeps other programs out while it is open.
 """
 
 import dataclasses
 import os
 import re
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ import tomli_w
 
 from engine.errors import RunFolderError, SettingError
 from engine.run.atomic_file import TEMPORARY_SUFFIX, atomic_file
-from engine.settings import Settings
+from engine.setting_info import Value
+from engine.settings import Settings, setting_info
 
 APP_NAME = "splatscope"
 FORMAT_VERSION = 1
@@ -26,13 +28,17 @@ FORMAT_VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class RunFacts:
-    """What `run.toml` tells about a run besides its settings; `scene` is as written there."""
+    """What `run.toml` tells about a run besides its settings; `scene` is as written there.
+
+    `held` are the changes that wait for a restart, by name.
+    """
 
     scene: str
     scene_name: str
     backend: str
     device: str
     versions: dict[str, str]
+    held: dict[str, Value] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +130,7 @@ class RunFolder:
             "seed": settings.run.seed,
             "versions": facts.versions,
             "settings": settings.differences(),
+            "held": facts.held,
         }
         with atomic_file(self.facts_path) as handle:
             handle.write(tomli_w.dumps(document).encode("utf-8"))
@@ -140,6 +147,10 @@ class RunFolder:
                 backend=str(document["backend"]),
                 device=str(document["device"]),
                 versions=dict(document["versions"]),
+                held={
+                    name: setting_info(name).check(value)
+                    for name, value in document.get("held", {}).items()
+                },
             )
         except FileNotFoundError:
             raise RunFolderError(
@@ -186,6 +197,37 @@ def require_unused(path: Path) -> None:
         raise RunFolderError(
             f"The folder {path} already holds {what}; {remedy} a new or empty folder.", path=path
         )
+
+
+def require_usable(path: Path) -> None:
+    """RunFolderError when a new run cannot be kept at `path`; leaves nothing behind."""
+    try:
+        require_unused(path)
+        probe_folder(path)
+    except OSError as error:
+        raise RunFolderError(
+            f"The run folder {path} cannot be made: {error.strerror or error}. Choose another "
+            "folder.",
+            path=path,
+        ) from error
+
+
+def probe_folder(path: Path) -> None:
+    """Try to make a folder and write into it; what was made for that is gone afterwards.
+
+    Raises OSError. Permissions alone do not tell: they say nothing of read-only disks.
+    """
+    made: list[Path] = []
+    try:
+        for folder in reversed((path, *path.parents)):
+            if not folder.exists():
+                folder.mkdir()
+                made.append(folder)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    finally:
+        for folder in reversed(made):
+            folder.rmdir()
 
 
 def user_runs_folder() -> Path:

@@ -71,6 +71,14 @@ def test_faces_before_the_vertices_are_passed_over(tmp_path: Path) -> None:
     assert elements["vertex"]["red"].tolist() == [42]
 
 
+def test_a_list_of_negative_length_is_refused(tmp_path: Path) -> None:
+    header = "ply\nformat binary_little_endian 1.0\nelement face 900000000\n"
+    header += "property list int int vertex_indices\nelement vertex 1\nproperty uchar red\n"
+    path = write(tmp_path / "a.ply", header, b"\xff" * 40)
+    with pytest.raises(PlyError, match="row 0 of the element 'face' has a list of -1 values"):
+        read_ply(path)
+
+
 def test_faces_in_ascii_are_passed_over_too(tmp_path: Path) -> None:
     header = "ply\nformat ascii 1.0\nelement face 1\nproperty list uchar int vertex_indices\n"
     header += "element vertex 1\nproperty uchar red\n"
@@ -103,6 +111,7 @@ def test_a_bad_ascii_row_is_named_by_its_line(tmp_path: Path, row: bytes) -> Non
         (b"ply\nformat ascii 1.0\nelement vertex 1\n", "line 4 of its header"),
         (b"ply\nformat middle_endian 1.0\nend_header\n", "'middle_endian'"),
         (b"ply\nproperty float x\nend_header\n", "header line 2"),
+        ("ply\nformat ascii 1.0\nelement vertex ²\n".encode(), "header line 3"),
         (b"ply\nformat ascii 1.0\nelement v 1\nproperty half x\nend_header\n", "'property half x'"),
         (b"ply\nformat ascii 1.0\nelement v 1\nproperty int x\nproperty int x\n", "'x' twice"),
     ],

@@ -150,5 +150,5 @@ def test_too_little_memory_is_told_before_decoding(
     scene = scene_in(tmp_path)
     monkeypatch.setattr(photo_store, "available_bytes", lambda: 1000)
     monkeypatch.setattr(photo_store, "load_photo", None)
-    with pytest.raises(SceneError, match=r"12 photos of .* Lower the resolution"):
+    with pytest.raises(SceneError, match=r"\(12\) need .* Lower the resolution"):
         stored(scene).load_all()

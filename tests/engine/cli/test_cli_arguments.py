@@ -1,0 +1,72 @@
+"""Arguments of the command line: what is refused, and with which words."""
+
+from pathlib import Path
+
+import pytest
+
+import app.__main__ as program
+from engine import cli
+from engine.settings import all_settings
+from tests.engine.cli.commands import Capture, failing
+
+
+def test_a_typo_gets_the_nearest_flag(capsys: Capture) -> None:
+    said = failing(capsys, ["train", "x", "--output", "y", "--itterations", "5"], 2)
+    assert "--itterations; did you mean --iterations?" in said
+
+
+def test_abbreviations_are_not_taken(capsys: Capture) -> None:
+    assert "--iter" in failing(capsys, ["train", "x", "--output", "y", "--iter", "5"], 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "x"], "--output"),
+        (["train", "--output", "y"], "name a scene"),
+        (["train", "x", "--output", "y", "--opacity-lr", "7"], "opacity_lr is 7; expected 0 to"),
+        (["train", "x", "--output", "y", "--seed", "many"], "seed is 'many'; expected a number"),
+        (["train", "x", "--output", "y", "--backend", "gpu"], "one of auto, cpu, cuda, reference"),
+        (["train", "x", "--output", "y", "--preset", "clasic"], "Did you mean classic?"),
+        (["frobnicate"], "frobnicate"),
+        (["check", "demo", "--resolution", "3"], "resolution is 3; expected 1, 2, 4 or 8"),
+        ([], "name one of"),
+    ],
+)
+def test_bad_arguments_leave_with_2(capsys: Capture, arguments: list[str], says: str) -> None:
+    assert says in failing(capsys, arguments, 2)
+
+
+def test_a_preset_with_a_typo_names_the_nearest_setting(capsys: Capture, tmp_path: Path) -> None:
+    preset = tmp_path / "mine.toml"
+    preset.write_text("opacity_rl = 0.05\n")
+    arguments = ["train", "x", "--output", str(tmp_path / "y"), "--preset", str(preset)]
+    assert "Did you mean opacity_lr?" in failing(capsys, arguments, 2)
+
+
+def test_every_setting_is_a_flag_with_its_meaning(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for info in all_settings():
+        assert info.flag in text
+        assert info.meaning.split(".")[0][:20] in text
+    assert "0 to 1; default 0.025." in text  # the range of the opacity rate
+
+
+def test_the_version_is_printed(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("splatscope 0.")
+
+
+def test_words_go_to_the_command_line_and_the_rest_to_the_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(cli, "main", lambda given: seen.append(given) or 0)
+    for word in ("train", "eval", "render", "check", "doctor", "--version"):
+        assert program.main([word, "x"]) == 0
+    assert [given[0] for given in seen][-1] == "--version"
+    assert len(seen) == 6

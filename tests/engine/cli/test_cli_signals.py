@@ -1,0 +1,83 @@
+"""Ctrl+C and SIGTERM while training without a window."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine import cli
+from engine.run.run_folder import RunFolder
+from tests.engine.cli.commands import Capture, wait_for_steps
+
+
+def test_ctrl_c_saves_and_leaves_with_130(scene: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", "train", str(scene), "--output", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_steps(folder)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+    last = RunFolder(folder).last_checkpoint()
+    assert last is not None
+    steps = int(last.stem.removeprefix("step-"))
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == steps
+    go_on = f"go on with: splatscope train --output {folder} --resume"
+    assert err.splitlines()[-1] == f"splatscope: stopped and saved at step {steps:,}; {go_on}"
+    assert f"saved {last.name}" in (folder / "run.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [([signal.SIGTERM], 143), ([signal.SIGINT, signal.SIGINT], 130)],
+)
+def test_signals_end_a_run_in_order(
+    scene: Path, tmp_path: Path, signals: list[signal.Signals], code: int
+) -> None:
+    folder = tmp_path / "r"
+
+    def send() -> None:
+        wait_for_steps(folder)
+        for number in signals:
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(signal.SIGTERM)
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert cli.main(["train", str(scene), "--output", str(folder), "--threads", "1"]) == code
+    sender.join()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not list(folder.rglob("*.part"))
+
+
+def test_ctrl_c_with_a_full_disk_fails_with_the_reason(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    folder = tmp_path / "r"
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def send() -> None:
+        wait_for_steps(folder)
+        monkeypatch.setattr("os.fsync", full)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert cli.main(["train", str(scene), "--output", str(folder), "--threads", "1"]) == 1
+    sender.join()
+    assert capsys.readouterr().err.count("No space left on device") == 1
+    assert list((folder / "checkpoints").iterdir()) == []
