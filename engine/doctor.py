@@ -1,18 +1,21 @@
 """`splatscope doctor`: what works on this machine, and why what does not work does not."""
 
 import argparse
+import dataclasses
 import importlib.metadata
 import importlib.util
 import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import cuda_rasterizer
+from cuda_rasterizer.cuda.diagnosis import diagnose
 from engine.cli import print_json
 from engine.cli_flags import EXIT_FAILURE
 from engine.device import choose_backend, put_into_force
@@ -20,25 +23,37 @@ from engine.run.run_folder import user_runs_folder
 from engine.settings import Settings
 from engine.versions import program_version
 
-_PACKAGES = ("torch", "numpy", "pillow", "safetensors", "PySide6_Essentials", "pyqtgraph")
+_PACKAGES = (
+    *("torch", "numpy", "pillow", "safetensors", "PySide6_Essentials", "pyqtgraph"),
+    "cuda-bindings",
+)
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Print the report; 1 when nothing can be trained here or no run can be kept."""
-    report = doctor_report()
+    """Print the report; 1 when no run can be kept, or a GPU that should work does not."""
+    report = doctor_report(_tell)
     if arguments.json:
         print_json(report)
     else:
         for line in report_lines(report):
             print(line)  # noqa: T201
-    if report["runs"]["problem"] is None:
-        return 0
-    print(f"splatscope: {report['runs']['problem']}", file=sys.stderr)  # noqa: T201
-    return EXIT_FAILURE
+    problems = [report["runs"]["problem"]]
+    if report["backends"]["cuda"] is None:
+        problems.append(report["cuda"]["problem"])
+    for problem in filter(None, problems):
+        _tell(problem)
+    return EXIT_FAILURE if any(problems) else 0
 
 
-def doctor_report() -> dict[str, Any]:
-    """Everything that a bug report should tell, as plain JSON; names no file of the user's."""
+def _tell(sentence: str) -> None:
+    print(f"splatscope: {sentence}", file=sys.stderr)  # noqa: T201
+
+
+def doctor_report(progress: Callable[[str], None] | None = None) -> dict[str, Any]:
+    """Everything that a bug report should tell, as plain JSON; names no file of the user's.
+
+    Where there is a GPU its kernels are compiled, and `progress` is told so.
+    """
     chosen = choose_backend(Settings())
     put_into_force(Settings())
     return {
@@ -48,10 +63,10 @@ def doctor_report() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "torch_cpu": torch.backends.cpu.get_cpu_capability(),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "backend": chosen,
         "device": cuda_rasterizer.describe(chosen),
         "backends": cuda_rasterizer.backend_status(),
+        "cuda": dataclasses.asdict(diagnose(progress)),
         "window": {
             "qt": importlib.util.find_spec("PySide6") is not None,
             "display": os.environ.get("DISPLAY"),
@@ -95,16 +110,41 @@ def report_lines(report: dict[str, Any]) -> list[str]:
         f"splatscope {report['version']} on Python {report['python']}, {report['system']}",
         f"Packages: {packages}",
         f"Cores: {report['cores']}; torch uses {report['torch_cpu']}",
-        f"GPU: {report['gpu'] or 'none that torch can use'}",
         f"Backend: {report['backend']} ({report['device']})",
     ]
     lines += [
         f"  {name}: {'works' if reason is None else reason}"
         for name, reason in report["backends"].items()
     ]
+    lines += _cuda_lines(report["cuda"], report["backends"]["cuda"])
     window = report["window"]
     shown = window["display"] or window["wayland_display"] or "none"
     lines.append(f"Window: Qt {'found' if window['qt'] else 'not installed'}, display {shown}")
     runs = report["runs"]
     lines.append(f"Runs: {runs['folder']}, {runs['free_gib']} GiB free")
     return lines
+
+
+def _cuda_lines(cuda: dict[str, Any], reason: str | None) -> list[str]:
+    """What CUDA needs, part by part, and what is wrong beside the `reason` already told."""
+    lines = [
+        f"GPU {index}: {gpu['name']}, {gpu['architecture']}, {gpu['memory_gib']} GiB"
+        for index, gpu in enumerate(cuda["gpus"])
+    ]
+    lines = lines or ["GPU: none that torch can use"]
+    lines.append(
+        f"CUDA: torch {_or(cuda['torch_cuda'], 'without it')}, driver {_or(cuda['driver'])}, "
+        f"NVRTC {_or(cuda['nvrtc'])}"
+    )
+    if cuda["kernels"] is not None:
+        target = f" for {cuda['architecture']}" if cuda["architecture"] else ""
+        lines.append(f"  kernels{target}: {cuda['kernels']}")
+    if cuda["trial"] is not None:
+        lines.append(f"  trial: {cuda['trial']}")
+    if cuda["problem"] not in (None, reason):
+        lines.append(f"  problem: {cuda['problem']}")
+    return lines
+
+
+def _or(found: str | None, otherwise: str = "not found") -> str:
+    return otherwise if found is None else found

@@ -17,7 +17,7 @@ def unavailable_reason() -> str | None:
             "on a machine with an NVIDIA GPU"
         )
     try:
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:  # torch's own words for driver and GPU
         return f"torch finds no GPU that it can use: {str(error).splitlines()[0]}"
     try:

@@ -1,4 +1,4 @@
-"""Binning on the device, from projected splats to tile lists: `include/cuda_params.h` has the steps.
+"""The host's side of binning on the device; `include/cuda_params.h` has the steps, one by one.
 
 How many instances (a splat in a tile) there are is known on the device only. The host guesses a
 capacity from the last picture of the same size, queues everything, and reads the number once, while
@@ -90,7 +90,7 @@ class InstanceCount:
         if totals.is_cuda:
             self._totals = torch.empty(2, dtype=torch.int64, pin_memory=True)
             self._totals.copy_(totals, non_blocking=True)
-            self._event = torch.cuda.Event()
+            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._event.record(torch.cuda.current_stream(totals.device))
 
     def read(self) -> int:
