@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import adam_step, describe, l1_ssim, rasterize, set_threads
+from cuda_rasterizer import AdamGroup, adam_step, describe, l1_ssim, rasterize, set_threads
 from tests.cuda_rasterizer.scenes import SplatScene, random_scene
 
 BAR = 100  # forward and backward against the reference, DESIGN section 6
@@ -96,17 +96,8 @@ def measured(scene: SplatScene, backend: str, repeats: int) -> Row:
         torch.autograd.grad(l1_ssim(picture, target, 0.2, backend=backend).loss, picture)
 
     def adam() -> None:
-        adam_step(
-            parameter,
-            gradient,
-            *moments,
-            lr=1e-3,
-            step=10,
-            beta1=0.9,
-            beta2=0.999,
-            eps=1e-15,
-            backend=backend,
-        )
+        group = AdamGroup(parameter, gradient, *moments, lr=1e-3, step=10)
+        adam_step([group], beta1=0.9, beta2=0.999, eps=1e-15, backend=backend)
 
     actions = (forward, forward_and_backward, loss_and_backward, adam)
     times = [milliseconds(action, repeats) for action in actions]

@@ -1,18 +1,27 @@
 """Draws 3D Gaussian splats, differentiably: tensors in, pictures out, no scenes and no files.
 
 `rasterize` is the whole of it; three backends stand behind it with identical behaviour: `reference`
-(plain torch), `cpu` (C++), and later `cuda`.
+(plain torch), `cpu` (C++) and `cuda` (compiled for the GPU when it is first used).
 """
 
-from cuda_rasterizer.backends import backend_status, describe, resolve_backend, set_threads
+from cuda_rasterizer.backends import (
+    backend_status,
+    describe,
+    prepare,
+    resolve_backend,
+    set_threads,
+)
 from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT, Cutoffs
+from cuda_rasterizer.determinism import set_deterministic
 from cuda_rasterizer.errors import RasterizerError
+from cuda_rasterizer.kernel_arguments import AdamGroup
 from cuda_rasterizer.rasterize import Rendering, rasterize
 from cuda_rasterizer.training_steps import LossTerms, adam_step, l1_ssim, to_rgba8
 
 __all__ = [
     "CLASSIC",
     "GSPLAT",
+    "AdamGroup",
     "Cutoffs",
     "LossTerms",
     "RasterizerError",
@@ -21,8 +30,10 @@ __all__ = [
     "backend_status",
     "describe",
     "l1_ssim",
+    "prepare",
     "rasterize",
     "resolve_backend",
+    "set_deterministic",
     "set_threads",
     "to_rgba8",
 ]

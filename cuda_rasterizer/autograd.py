@@ -12,17 +12,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from cuda_rasterizer import cpu_backend
-from cuda_rasterizer.cpu_backend import (
-    BlendGradients,
-    BlendSaved,
-    SplatGradients,
-    SplatInputs,
-    TileLists,
-    View,
-)
+from cuda_rasterizer.backends import kernels_of
 from cuda_rasterizer.cutoffs import Cutoffs
+from cuda_rasterizer.debug import empty_like
 from cuda_rasterizer.errors import RasterizerError
+from cuda_rasterizer.kernel_arguments import BlendGradients, SplatGradients, SplatInputs, View
 from cuda_rasterizer.projected import Projected
 
 
@@ -60,7 +54,7 @@ def _final(
 def _empty_like_if(wanted: bool, tensor: Tensor | None) -> Tensor | None:
     if not wanted or tensor is None:
         return None
-    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    return empty_like(tensor)
 
 
 class Project(torch.autograd.Function):
@@ -83,15 +77,16 @@ class Project(torch.autograd.Function):
         world_to_camera: Tensor,
         intrinsics: Tensor,
         view: View,
+        backend: str,
     ) -> tuple[Tensor | None, ...]:
         """Projects."""
         tensors = (means, quaternions, scales, opacities, sh_dc, sh_rest, features)
         inputs = SplatInputs(*tensors, world_to_camera, intrinsics)
-        projected = cpu_backend.project(inputs, view)
+        projected = kernels_of(backend).project(inputs, view)
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*_constant_outputs(ctx.needs_input_grad, projected, view))
         if any(ctx.needs_input_grad):
-            ctx.view = view
+            ctx.view, ctx.backend = view, backend
             ctx.save_for_backward(*tensors, world_to_camera, intrinsics, projected.radii)
         colors = projected.colors if features is None else None
         return (
@@ -119,7 +114,8 @@ class Project(torch.autograd.Function):
                 sh_rest=_empty_like_if(needs[5], inputs.sh_rest),
                 world_to_camera=_empty_like_if(needs[7], inputs.world_to_camera),
             )
-            cpu_backend.project_backward(inputs, ctx.view, radii, gradients[:5], wanted)
+            kernels = kernels_of(ctx.backend)
+            kernels.project_backward(inputs, ctx.view, radii, gradients[:5], wanted)
         results = (
             wanted.means,
             wanted.quaternions,
@@ -129,6 +125,7 @@ class Project(torch.autograd.Function):
             wanted.sh_rest,
             None,
             wanted.world_to_camera,
+            None,
             None,
             None,
         )
@@ -175,31 +172,26 @@ class Blend(torch.autograd.Function):
         size: tuple[int, int],
         cutoffs: Cutoffs,
         absolute_gradient: Tensor | None,
+        backend: str,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Composites."""
         width, height = size
         projected = Projected(means_2d, conics, depths, opacities, colors, radii)
         wanted = any(ctx.needs_input_grad)
-        color, alpha, depth, saved = cpu_backend.blend(
+        color, alpha, depth, saved = kernels_of(backend).blend(
             projected, background, width, height, cutoffs, for_backward=wanted
         )
         ctx.set_materialize_grads(False)
         if saved is not None:
-            ctx.cutoffs = cutoffs
+            ctx.cutoffs, ctx.backend = cutoffs, backend
             ctx.absolute_gradient = absolute_gradient
-            lists = saved.lists
-            ctx.save_for_backward(
-                *(means_2d, conics, depths, opacities, colors, background),
-                *(lists.records, lists.splat_offsets, lists.tile_offsets, lists.tile_order),
-                *(lists.instance_splats, lists.instance_slots),
-                *(saved.transmittance, saved.stops),
-            )
+            ctx.save_for_backward(means_2d, conics, depths, opacities, colors, background, *saved)
         return color, alpha, depth
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         """Gradients of the inputs, in their order."""
-        sources, rest = ctx.saved_tensors[:6], ctx.saved_tensors[6:]
+        sources, saved = ctx.saved_tensors[:6], ctx.saved_tensors[6:]
         means_2d, conics, depths, opacities, colors, background = sources
         grad_color, grad_alpha, grad_depth = gradients
         with torch.no_grad():
@@ -212,8 +204,7 @@ class Blend(torch.autograd.Function):
                 colors=_empty_like_if(needs[4] and grad_color is not None, colors),
                 background=_empty_like_if(needs[5] and grad_color is not None, background),
             )
-            saved = BlendSaved(TileLists(*rest[:6]), *rest[6:])
-            cpu_backend.blend_backward(
+            kernels_of(ctx.backend).blend_backward(
                 saved,
                 colors,
                 background,
@@ -230,7 +221,7 @@ class Blend(torch.autograd.Function):
             wanted.colors,
             wanted.background,
         )
-        return _final((*results, None, None, None, None), (*sources, *gradients))
+        return _final((*results, None, None, None, None, None), (*sources, *gradients))
 
 
 class L1Ssim(torch.autograd.Function):
@@ -238,16 +229,18 @@ class L1Ssim(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, render: Tensor, target: Tensor, ssim_weight: float
+        ctx: Any, render: Tensor, target: Tensor, ssim_weight: float, backend: str
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Compares, and differentiates at once where that will be wanted."""
-        gradient = torch.empty_like(render) if ctx.needs_input_grad[0] else None
-        terms = cpu_backend.l1_ssim(render, target, ssim_weight, gradient)
-        loss, l1, ssim = render.new_tensor(terms).unbind(0)
+        """Compares; where a gradient will be wanted, keeps what it takes."""
+        terms, saved = kernels_of(backend).l1_ssim(
+            render, target, ssim_weight, for_backward=ctx.needs_input_grad[0]
+        )
+        loss, l1, ssim = terms.unbind(0)
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(l1, ssim)
-        if gradient is not None:
-            ctx.save_for_backward(render, gradient)
+        if saved is not None:
+            ctx.ssim_weight, ctx.backend = ssim_weight, backend
+            ctx.save_for_backward(render, *saved)
         return loss, l1, ssim
 
     @staticmethod
@@ -256,8 +249,8 @@ class L1Ssim(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         """Gradient of the render."""
         if grad_loss is None:
-            return None, None, None
-        render, gradient = ctx.saved_tensors
+            return None, None, None, None
+        render, *saved = ctx.saved_tensors
         with torch.no_grad():
-            result = gradient * grad_loss
-        return _final((result, None, None), (render, grad_loss))
+            result = kernels_of(ctx.backend).l1_ssim_backward(saved, ctx.ssim_weight, grad_loss)
+        return _final((result, None, None, None), (render, grad_loss))

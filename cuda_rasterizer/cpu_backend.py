@@ -5,56 +5,40 @@ it; what its backward needs is returned. Nothing here knows of autograd.
 """
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from cuda_rasterizer import native
 from cuda_rasterizer.cutoffs import Cutoffs
-from cuda_rasterizer.native import pointer
+from cuda_rasterizer.kernel_arguments import (
+    AdamGroup,
+    BlendGradients,
+    SplatGradients,
+    SplatInputs,
+    View,
+    adam_calls,
+    cutoff_params,
+    empty_projected,
+    pointer,
+    project_backward_params,
+    project_params,
+    tile_params,
+)
 from cuda_rasterizer.native_structs import (
-    AdamParams,
     BinParams,
     BlendBackwardParams,
     BlendParams,
-    CutoffParams,
     LossParams,
-    ProjectBackwardParams,
-    ProjectParams,
     Rgba8Params,
-    SplatParams,
     TileParams,
 )
 from cuda_rasterizer.projected import Projected
 
 CACHE_LINE_NUMBERS = 16
-
-
-@dataclass(frozen=True)
-class SplatInputs:
-    """Splats and camera of one projection; colours are SH (`sh_dc`, `sh_rest`) or `features`."""
-
-    means: Tensor
-    quaternions: Tensor
-    scales: Tensor
-    opacities: Tensor
-    sh_dc: Tensor | None
-    sh_rest: Tensor | None
-    features: Tensor | None
-    world_to_camera: Tensor
-    intrinsics: Tensor
-
-
-@dataclass(frozen=True)
-class View:
-    """What is not a tensor: the size of the picture and how to draw."""
-
-    width: int
-    height: int
-    sh_degree: int
-    antialiased: bool
-    cutoffs: Cutoffs
 
 
 @dataclass(frozen=True)
@@ -69,100 +53,24 @@ class TileLists:
     instance_slots: Tensor | None
 
 
-@dataclass(frozen=True)
-class BlendSaved:
+class BlendSaved(NamedTuple):
     """What the backward of compositing needs of its forward, beside the inputs."""
 
-    lists: TileLists
+    records: Tensor
+    splat_offsets: Tensor
+    tile_offsets: Tensor
+    tile_order: Tensor
+    instance_splats: Tensor
+    instance_slots: Tensor
     transmittance: Tensor
     stops: Tensor
 
 
-@dataclass(frozen=True)
-class BlendGradients:
-    """Gradients of what compositing read; None where nobody asked."""
-
-    means_2d: Tensor | None
-    conics: Tensor | None
-    depths: Tensor | None
-    opacities: Tensor | None
-    colors: Tensor | None
-    background: Tensor | None
-
-
-@dataclass(frozen=True)
-class SplatGradients:
-    """Gradients of what projection read; None where nobody asked."""
-
-    means: Tensor | None
-    quaternions: Tensor | None
-    scales: Tensor | None
-    opacities: Tensor | None
-    sh_dc: Tensor | None
-    sh_rest: Tensor | None
-    world_to_camera: Tensor | None
-
-
-def _cutoff_params(cutoffs: Cutoffs) -> CutoffParams:
-    return CutoffParams(
-        near=cutoffs.near,
-        alpha_floor=cutoffs.alpha_floor,
-        alpha_ceiling=cutoffs.alpha_ceiling,
-        stop_transmittance=cutoffs.stop_transmittance,
-        dilation=cutoffs.dilation,
-        j_clamp=cutoffs.j_clamp,
-        footprint_cap=cutoffs.footprint_cap,
-        stop_inclusive=int(cutoffs.stop_inclusive),
-    )
-
-
-def _splat_params(inputs: SplatInputs, view: View) -> SplatParams:
-    dc, rest, features = inputs.sh_dc, inputs.sh_rest, inputs.features
-    return SplatParams(
-        means=pointer(inputs.means),
-        quaternions=pointer(inputs.quaternions),
-        scales=pointer(inputs.scales),
-        opacities=pointer(inputs.opacities),
-        sh_dc=pointer(dc),
-        sh_rest=pointer(rest),
-        features=pointer(features),
-        world_to_camera=pointer(inputs.world_to_camera),
-        intrinsics=pointer(inputs.intrinsics),
-        sh_dc_stride=0 if dc is None else dc.stride(0),
-        sh_rest_stride=0 if rest is None else rest.stride(0),
-        count=inputs.means.shape[0],
-        channels=3 if features is None else features.shape[1],
-        sh_degree=view.sh_degree,
-        width=view.width,
-        height=view.height,
-        antialiased=int(view.antialiased),
-        cutoffs=_cutoff_params(view.cutoffs),
-    )
-
-
 def project(inputs: SplatInputs, view: View) -> Projected:
     """Splats onto the image plane; see `projected.py` for the rules."""
-    means = inputs.means
-    count = means.shape[0]
-    colors = inputs.features if inputs.features is not None else means.new_empty(count, 3)
-    projected = Projected(
-        means_2d=means.new_empty(count, 2),
-        conics=means.new_empty(count, 3),
-        depths=means.new_empty(count),
-        opacities=means.new_empty(count),
-        colors=colors,
-        radii=means.new_empty(count, 2, dtype=torch.int32),
-    )
-    params = ProjectParams(
-        splats=_splat_params(inputs, view),
-        means_2d=pointer(projected.means_2d),
-        conics=pointer(projected.conics),
-        depths=pointer(projected.depths),
-        effective_opacities=pointer(projected.opacities),
-        colors=pointer(colors) if inputs.features is None else None,
-        radii=pointer(projected.radii),
-    )
-    native.call("project", means.dtype, params)
+    projected = empty_projected(inputs)
+    params = project_params(inputs, view, projected)
+    native.call("project", inputs.means.dtype, params)
     return projected
 
 
@@ -170,31 +78,14 @@ def project_backward(
     inputs: SplatInputs,
     view: View,
     radii: Tensor,
-    gradients: tuple[Tensor | None, ...],
+    gradients: Sequence[Tensor | None],
     wanted: SplatGradients,
 ) -> None:
     """Fills `wanted` from the gradients of (means_2d, conics, depths, opacities, colors)."""
     incoming = [None if g is None else g.contiguous() for g in gradients]
     blocks = -(-inputs.means.shape[0] // native.constants()["splat_block"])
     partials = inputs.means.new_empty(blocks, 12) if wanted.world_to_camera is not None else None
-    params = ProjectBackwardParams(
-        splats=_splat_params(inputs, view),
-        radii=pointer(radii),
-        grad_means_2d=pointer(incoming[0]),
-        grad_conics=pointer(incoming[1]),
-        grad_depths=pointer(incoming[2]),
-        grad_effective_opacities=pointer(incoming[3]),
-        grad_colors=pointer(incoming[4]),
-        grad_means=pointer(wanted.means),
-        grad_quaternions=pointer(wanted.quaternions),
-        grad_scales=pointer(wanted.scales),
-        grad_opacities=pointer(wanted.opacities),
-        grad_sh_dc=pointer(wanted.sh_dc),
-        grad_sh_rest=pointer(wanted.sh_rest),
-        grad_world_to_camera=pointer(wanted.world_to_camera),
-        camera_partials=pointer(partials),
-        sh_rest_coefficients=0 if inputs.sh_rest is None else inputs.sh_rest.shape[1],
-    )
+    params = project_backward_params(inputs, view, radii, incoming, wanted, partials)
     native.call("project_backward", inputs.means.dtype, params)
 
 
@@ -228,7 +119,7 @@ def build_tile_lists(
         channels=projected.colors.shape[1],
         width=width,
         height=height,
-        cutoffs=_cutoff_params(cutoffs),
+        cutoffs=cutoff_params(cutoffs),
         records=pointer(records),
         sort_keys=pointer(sort_keys),
         order=pointer(order),
@@ -251,31 +142,11 @@ def build_tile_lists(
     )
 
 
-def _tile_params(
-    colors: Tensor,
-    background: Tensor | None,
-    lists: TileLists,
-    workspace: Tensor,
-    size: tuple[int, int],
-    cutoffs: Cutoffs,
-) -> TileParams:
-    return TileParams(
-        colors=pointer(colors),
-        background=pointer(background),
-        records=pointer(lists.records),
-        tile_offsets=pointer(lists.tile_offsets),
-        tile_order=pointer(lists.tile_order),
-        instance_splats=pointer(lists.instance_splats),
-        workspace=pointer(workspace),
-        workspace_stride=workspace.stride(0),
-        count=lists.records.shape[0],
-        workers=workspace.shape[0],
-        channels=colors.shape[1],
-        width=size[0],
-        height=size[1],
-        background_per_pixel=int(background is not None and background.dim() == 3),
-        cutoffs=_cutoff_params(cutoffs),
-    )
+def _with_workspace(params: TileParams, workspace: Tensor) -> TileParams:
+    params.workspace = pointer(workspace)
+    params.workspace_stride = workspace.stride(0)
+    params.workers = workspace.shape[0]
+    return params
 
 
 def _tile_workspace(like: Tensor, channels: int) -> Tensor:
@@ -302,8 +173,12 @@ def blend(
     stops = (
         means_2d.new_empty(height, width, dtype=torch.int32) if transmittance is not None else None
     )
+    tiles = tile_params(
+        *(colors, background, lists.records, lists.tile_offsets, lists.tile_order),
+        *(lists.instance_splats, (width, height), cutoffs),
+    )
     params = BlendParams(
-        tiles=_tile_params(colors, background, lists, workspace, (width, height), cutoffs),
+        tiles=_with_workspace(tiles, workspace),
         color=pointer(color),
         alpha=pointer(alpha),
         depth=pointer(depth),
@@ -311,13 +186,23 @@ def blend(
         stops=pointer(stops),
     )
     native.call("blend", means_2d.dtype, params)
-    if transmittance is None or stops is None:
+    if transmittance is None or stops is None or lists.instance_slots is None:
         return color, alpha, depth, None
-    return color, alpha, depth, BlendSaved(lists, transmittance, stops)
+    saved = BlendSaved(
+        records=lists.records,
+        splat_offsets=lists.splat_offsets,
+        tile_offsets=lists.tile_offsets,
+        tile_order=lists.tile_order,
+        instance_splats=lists.instance_splats,
+        instance_slots=lists.instance_slots,
+        transmittance=transmittance,
+        stops=stops,
+    )
+    return color, alpha, depth, saved
 
 
 def blend_backward(
-    saved: BlendSaved,
+    saved: Sequence[Tensor | None],
     colors: Tensor,
     background: Tensor | None,
     cutoffs: Cutoffs,
@@ -326,25 +211,29 @@ def blend_backward(
     absolute_gradient: Tensor | None,
 ) -> None:
     """Fills `wanted` from the gradients of (color, alpha, depth)."""
-    height, width = saved.transmittance.shape
+    forward = BlendSaved(*saved)  # type: ignore[arg-type]
+    height, width = forward.transmittance.shape
     sizes = native.constants()
     channels = colors.shape[1]
-    lists = saved.lists
     grad_color, grad_alpha, grad_depth = (None if g is None else g.contiguous() for g in gradients)
     workspace = _tile_workspace(colors, channels)
-    instances = lists.instance_splats.shape[0]
+    instances = forward.instance_splats.shape[0]
     slot_size = sizes["slot_moments"] + channels
     slot_size += 1 if grad_depth is not None else 0
     slot_size += 2 if absolute_gradient is not None else 0
     slots = colors.new_empty(instances, slot_size)
     constant = wanted.background is not None and wanted.background.dim() == 1
-    partials = colors.new_empty(lists.tile_order.shape[0], channels) if constant else None
+    partials = colors.new_empty(forward.tile_order.shape[0], channels) if constant else None
+    tiles = tile_params(
+        *(colors, background, forward.records, forward.tile_offsets, forward.tile_order),
+        *(forward.instance_splats, (width, height), cutoffs),
+    )
     params = BlendBackwardParams(
-        tiles=_tile_params(colors, background, lists, workspace, (width, height), cutoffs),
-        splat_offsets=pointer(lists.splat_offsets),
-        instance_slots=pointer(lists.instance_slots),
-        transmittance=pointer(saved.transmittance),
-        stops=pointer(saved.stops),
+        tiles=_with_workspace(tiles, workspace),
+        splat_offsets=pointer(forward.splat_offsets),
+        instance_slots=pointer(forward.instance_slots),
+        transmittance=pointer(forward.transmittance),
+        stops=pointer(forward.stops),
         grad_color=pointer(grad_color),
         grad_alpha=pointer(grad_alpha),
         grad_depth=pointer(grad_depth),
@@ -363,9 +252,13 @@ def blend_backward(
 
 
 def l1_ssim(
-    render: Tensor, target: Tensor, ssim_weight: float, gradient: Tensor | None
-) -> tuple[float, float, float]:
-    """Loss, mean absolute difference and mean SSIM; fills `gradient` of the loss by `render`."""
+    render: Tensor, target: Tensor, ssim_weight: float, *, for_backward: bool
+) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+    """Loss, mean absolute difference and mean SSIM (3), and what backward needs.
+
+    That is the gradient itself: here it comes cheapest with the comparison.
+    """
+    gradient = torch.empty_like(render) if for_backward else None
     height, width, channels = render.shape
     sizes = native.constants()
     # Four fields, each a ring of blurred rows stored twice, a padded row and a result.
@@ -392,35 +285,21 @@ def l1_ssim(
         ssim_weight=ssim_weight,
     )
     native.call("l1_ssim", render.dtype, params)
-    return terms[0], terms[1], terms[2]
+    return render.new_tensor(tuple(terms)), None if gradient is None else (gradient,)
+
+
+def l1_ssim_backward(saved: Sequence[Tensor], ssim_weight: float, grad_loss: Tensor) -> Tensor:
+    """The gradient by the render."""
+    (gradient,) = saved
+    return gradient * grad_loss
 
 
 def adam_step(
-    parameter: Tensor,
-    gradient: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
-    *,
-    lr: float,
-    step: int,
-    beta1: float,
-    beta2: float,
-    eps: float,
+    groups: Sequence[AdamGroup], *, beta1: float, beta2: float, eps: float, radii: Tensor | None
 ) -> None:
-    """One step of Adam in place on contiguous tensors of one type."""
-    params = AdamParams(
-        parameter=pointer(parameter),
-        gradient=pointer(gradient),
-        exp_avg=pointer(exp_avg),
-        exp_avg_sq=pointer(exp_avg_sq),
-        count=parameter.numel(),
-        step=step,
-        lr=lr,
-        beta1=beta1,
-        beta2=beta2,
-        eps=eps,
-    )
-    native.call("adam", parameter.dtype, params)
+    """One step of Adam in place on contiguous tensors of one type; `radii` (n, 2) or None."""
+    for chosen, params in adam_calls(groups, beta1, beta2, eps, radii):
+        native.call("adam", chosen[0].parameter.dtype, params)
 
 
 def to_rgba8(color: Tensor) -> Tensor:

@@ -132,11 +132,6 @@ def call(kernel: KernelName, dtype: torch.dtype, params: ctypes.Structure) -> No
     getattr(load_library(), f"splatscope_{kernel}_{_SUFFIXES[dtype]}")(ctypes.byref(params))
 
 
-def pointer(tensor: torch.Tensor | None) -> int | None:
-    """Address of the first number, or None."""
-    return None if tensor is None else tensor.data_ptr()
-
-
 def instruction_set() -> str:
     """Which of "baseline", "avx2" and "avx512" is in use."""
     name: bytes = load_library().splatscope_instruction_set()

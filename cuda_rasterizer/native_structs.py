@@ -6,6 +6,9 @@ is loaded (`native.load_library`).
 
 import ctypes
 from ctypes import c_double, c_int32, c_int64, c_void_p
+from typing import Final
+
+MAXIMUM_ADAM_GROUPS: Final = 8
 
 
 class CutoffParams(ctypes.Structure):
@@ -43,7 +46,8 @@ class SplatParams(ctypes.Structure):
         ("sh_degree", c_int32),
         ("width", c_int32),
         ("height", c_int32),
-        ("antialiased", c_int64),
+        ("antialiased", c_int32),
+        ("raw", c_int32),
         ("cutoffs", CutoffParams),
     ]
 
@@ -194,8 +198,8 @@ class LossParams(ctypes.Structure):
     ]
 
 
-class AdamParams(ctypes.Structure):
-    """One step of Adam on one tensor."""
+class AdamGroupParams(ctypes.Structure):
+    """One tensor that Adam moves."""
 
     _fields_ = [
         ("parameter", c_void_p),
@@ -203,11 +207,22 @@ class AdamParams(ctypes.Structure):
         ("exp_avg", c_void_p),
         ("exp_avg_sq", c_void_p),
         ("count", c_int64),
-        ("step", c_int64),
-        ("lr", c_double),
+        ("row_size", c_int64),
+        ("step_size", c_double),
+        ("correction", c_double),
+    ]
+
+
+class AdamParams(ctypes.Structure):
+    """One step of Adam on several tensors."""
+
+    _fields_ = [
+        ("groups", AdamGroupParams * MAXIMUM_ADAM_GROUPS),
+        ("radii", c_void_p),
         ("beta1", c_double),
         ("beta2", c_double),
         ("eps", c_double),
+        ("group_count", c_int64),
     ]
 
 
@@ -231,6 +246,7 @@ STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     BlendParams,
     BlendBackwardParams,
     LossParams,
+    AdamGroupParams,
     AdamParams,
     Rgba8Params,
 )

@@ -7,10 +7,11 @@ from jaxtyping import Float, Int32
 from torch import Tensor
 
 from cuda_rasterizer import autograd, reference
-from cuda_rasterizer.backends import resolve_backend
-from cuda_rasterizer.cpu_backend import View
+from cuda_rasterizer.backends import backend_for
 from cuda_rasterizer.cutoffs import CLASSIC, Cutoffs
+from cuda_rasterizer.debug import debug_is_on
 from cuda_rasterizer.errors import RasterizerError
+from cuda_rasterizer.kernel_arguments import View
 from cuda_rasterizer.spherical_harmonics import coefficient_count, degree_of
 
 _MAXIMUM_COUNT = 2**31 - 1
@@ -70,6 +71,7 @@ def rasterize(
     background: Tensor | None = None,
     cutoffs: Cutoffs = CLASSIC,
     antialiased: bool = False,
+    raw: bool = False,
     absolute_gradient: bool = False,
     backend: str = "auto",
 ) -> Rendering:
@@ -78,10 +80,11 @@ def rasterize(
     Args:
         means: centres in world units. Its dtype, float32 or float64, is that of the whole call.
         quaternions: (w, x, y, z) of any norm.
-        scales: standard deviations along the splat's axes (exp already applied).
-        opacities: between 0 and 1 (sigmoid already applied).
+        scales: standard deviations along the splat's axes; their logarithms with `raw`.
+        opacities: between 0 and 1; their logits with `raw`.
         world_to_camera: rigid; camera axes are x right, y down, z forward.
-        intrinsics: pixels; fx, fy, cx, cy are read and a skew is refused. Has no gradient.
+        intrinsics: pixels; fx, fy, cx, cy are read. A skew is refused where it can be read without
+            waiting for a GPU, else not looked at. Has no gradient.
         width: of the picture in pixels.
         height: of the picture in pixels.
         features: any number of channels, drawn as they are. Exactly one of this and `sh`.
@@ -91,8 +94,10 @@ def rasterize(
         background: (channels) or (height, width, channels); black when None.
         cutoffs: where a splat stops to count.
         antialiased: keep the energy of splats smaller than a pixel (Yu et al. 2024).
+        raw: scales and opacities are given as training holds them, and have their gradients so.
         absolute_gradient: have backward fill `Rendering.absolute_gradient` (not with "reference").
-        backend: "auto", "cpu" or "reference".
+        backend: "auto" (the fastest on the device of the means), "cuda" (float32 only), "cpu" or
+            "reference".
 
     Returns:
         A `Rendering`. Splats with a number that is not finite are not drawn and get gradient zero.
@@ -100,7 +105,7 @@ def rasterize(
     Raises:
         RasterizerError: an argument does not fit the others, or the backend cannot be used here.
     """
-    name = resolve_backend(backend)
+    name = backend_for(backend, "means are", means)
     if width < 1 or height < 1:
         raise RasterizerError(f"the picture is {width} x {height} pixels; both must be at least 1")
     splats = _checked(
@@ -109,29 +114,28 @@ def rasterize(
     _require_ceiling_below_one(cutoffs, splats.means.dtype)
     degree = _degree_in_use(splats, sh_degree)
     splats = _with_background(splats, background, width, height)
-    view = View(width, height, degree, antialiased, cutoffs)
+    view = View(width, height, degree, antialiased, cutoffs, raw)
     if name == "reference":
         if absolute_gradient:
             raise RasterizerError(
-                "the reference backend has no absolute gradient; use backend='cpu' for it"
+                "the reference backend has no absolute gradient; use backend='cpu' or 'cuda' for it"
             )
         return _draw_reference(splats, view)
-    return _draw_cpu(splats, view, absolute_gradient)
+    return _draw_by_kernels(name, splats, view, absolute_gradient)
 
 
 def _require_ceiling_below_one(cutoffs: Cutoffs, dtype: torch.dtype) -> None:
     """A ceiling of 1 would let the transmittance, by which backward divides, become 0."""
-    if torch.tensor(cutoffs.alpha_ceiling, dtype=dtype) >= 1:
+    # numbers below 1 are eps / 2 apart, and what is nearer to 1 than half of that becomes 1
+    if 1 - cutoffs.alpha_ceiling <= torch.finfo(dtype).eps / 4:
         raise RasterizerError(
             f"alpha_ceiling {cutoffs.alpha_ceiling} rounds to 1 in {dtype}; it must stay below 1"
         )
 
 
-def _draw_cpu(splats: _Splats, view: View, with_absolute_gradient: bool) -> Rendering:
-    if splats.means.device.type != "cpu":
-        raise RasterizerError(
-            f"means are on {splats.means.device}; backend 'cpu' draws tensors of the CPU"
-        )
+def _draw_by_kernels(
+    name: str, splats: _Splats, view: View, with_absolute_gradient: bool
+) -> Rendering:
     means_2d, conics, depths, opacities, colors, radii = autograd.apply(
         autograd.Project,
         splats.means,
@@ -144,6 +148,7 @@ def _draw_cpu(splats: _Splats, view: View, with_absolute_gradient: bool) -> Rend
         splats.world_to_camera,
         splats.intrinsics,
         view,
+        name,
     )
     absolute = torch.zeros_like(means_2d) if with_absolute_gradient else None
     color, alpha, depth = autograd.apply(
@@ -158,6 +163,7 @@ def _draw_cpu(splats: _Splats, view: View, with_absolute_gradient: bool) -> Rend
         (view.width, view.height),
         view.cutoffs,
         absolute,
+        name,
     )
     return Rendering(color, alpha, depth, radii, means_2d, absolute)
 
@@ -180,6 +186,7 @@ def _draw_reference(splats: _Splats, view: View) -> Rendering:
         sh_degree=None if splats.features is not None else view.sh_degree,
         cutoffs=view.cutoffs,
         antialiased=view.antialiased,
+        raw=view.raw,
     )
     blended = reference.blend(
         projected,
@@ -224,7 +231,8 @@ def _checked(
     _check("SH rest", rest, (count, None, 3), means)
     _check("world_to_camera", world_to_camera, (4, 4))
     _check("intrinsics", intrinsics, (3, 3))
-    if intrinsics[0, 1] != 0:
+    # on a GPU the host would wait for this one number in every step
+    if (not intrinsics.is_cuda or debug_is_on()) and intrinsics[0, 1] != 0:
         raise RasterizerError(
             f"intrinsics have a skew of {float(intrinsics[0, 1])}; expected 0, undistort first"
         )
@@ -236,8 +244,8 @@ def _checked(
         None if features is None else features.contiguous(),
         _with_contiguous_rows(dc),
         _with_contiguous_rows(rest),
-        world_to_camera.to(means).contiguous(),
-        intrinsics.detach().to(means).contiguous(),
+        _moved(world_to_camera, means).contiguous(),
+        _moved(intrinsics.detach(), means).contiguous(),
         None,
     )
 
@@ -306,7 +314,12 @@ def _with_background(
             f"background has shape {_shape(background)}; expected {expected[0]} or {expected[1]}"
         )
     fields = {name: getattr(splats, name) for name in splats.__dataclass_fields__}
-    return _Splats(**{**fields, "background": background.to(splats.means).contiguous()})
+    return _Splats(**{**fields, "background": _moved(background, splats.means).contiguous()})
+
+
+def _moved(tensor: Tensor, like: Tensor) -> Tensor:
+    """On the device and of the type of `like`; the host does not wait for a GPU to take it."""
+    return tensor.to(like.device, like.dtype, non_blocking=like.is_cuda)
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ blending live in `reference_projection` and `reference_blending`; loss and optim
 """
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 from torch.nn import functional
 
@@ -79,8 +79,17 @@ def adam_step(
     beta1: float,
     beta2: float,
     eps: float,
+    rows: Int64[Tensor, "rows"] | None = None,
 ) -> None:
-    """One step of Adam (Kingma and Ba 2015, algorithm 1) in place; `step` counts from 1."""
+    """One step of Adam (Kingma and Ba 2015, algorithm 1) in place; `step` counts from 1.
+
+    With `rows` only those are moved: the others keep their values and their moments.
+    """
+    if rows is not None:
+        moved = [tensor[rows] for tensor in (parameter, gradient, exp_avg, exp_avg_sq)]
+        adam_step(*moved, lr=lr, step=step, beta1=beta1, beta2=beta2, eps=eps)
+        parameter[rows], exp_avg[rows], exp_avg_sq[rows] = moved[0], moved[2], moved[3]
+        return
     exp_avg.mul_(beta1).add_(gradient, alpha=1 - beta1)
     exp_avg_sq.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
     denominator = exp_avg_sq.sqrt() / (1 - beta2**step) ** 0.5 + eps

@@ -46,6 +46,12 @@ class _Splats:
     def __getitem__(self, chosen: Tensor) -> "_Splats":
         return _Splats(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
+    def activated(self) -> "_Splats":
+        """From logarithms of scales and logits of opacities to what is drawn."""
+        return dataclasses.replace(
+            self, scales=self.scales.exp(), opacities=self.opacities.sigmoid()
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class _OnScreen:
@@ -73,13 +79,14 @@ def project(
     sh_degree: int | None = None,
     cutoffs: Cutoffs,
     antialiased: bool,
+    raw: bool = False,
 ) -> Projected:
     """The splats as the screen sees them; rows of those that cannot be seen are zero.
 
-    Quaternions are (w, x, y, z) of any norm, scales and opacities activated values,
-    `world_to_camera` rigid; of `intrinsics` only fx, fy, cx and cy are read. Either `features`,
-    drawn as they are, or `sh`: one tensor or the pair (n, 1, 3) and (n, k - 1, 3), of which the
-    bands to `sh_degree` are used (all when None).
+    Quaternions are (w, x, y, z) of any norm, scales and opacities activated values, or with `raw`
+    their logarithms and logits, `world_to_camera` rigid; of `intrinsics` only fx, fy, cx and cy are
+    read. Either `features`, drawn as they are, or `sh`: one tensor or the pair (n, 1, 3) and
+    (n, k - 1, 3), of which the bands to `sh_degree` are used (all when None).
 
     Which splats cannot be seen is written in `projected`. Everything is differentiable, the pose
     and the intrinsics too. RasterizerError when `sh` has not 1, 4, 9 or 16 coefficients a channel
@@ -93,12 +100,14 @@ def project(
     splats = _Splats(means, quaternions, scales, opacities, colors)
 
     with torch.no_grad():
-        alive = _finite_splats(splats).nonzero().squeeze(1)
-        screen = _to_screen(splats[alive], view, cutoffs, antialiased)
+        activated = splats.activated() if raw else splats
+        alive = _finite_splats(activated).nonzero().squeeze(1)
+        screen = _to_screen(activated[alive], view, cutoffs, antialiased)
         radii = _radii(screen, cutoffs)
         seen = _is_seen(screen, radii, view, cutoffs)
         chosen, radii = alive[seen], radii[seen]
-    screen = _to_screen(splats[chosen], view, cutoffs, antialiased)
+    drawn = splats[chosen].activated() if raw else splats[chosen]
+    screen = _to_screen(drawn, view, cutoffs, antialiased)
     count = means.shape[0]
     return Projected(
         means_2d=_spread(screen.means_2d, chosen, count),

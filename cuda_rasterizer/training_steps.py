@@ -1,14 +1,17 @@
 """What a training step needs beside rendering: loss, optimiser step, a picture for a screen."""
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int32, UInt8
 from torch import Tensor
 
-from cuda_rasterizer import autograd, cpu_backend, reference
-from cuda_rasterizer.backends import resolve_backend
+from cuda_rasterizer import autograd, reference
+from cuda_rasterizer.backends import backend_for, kernels_of, resolve_backend
 from cuda_rasterizer.errors import RasterizerError
+from cuda_rasterizer.kernel_arguments import AdamGroup
 
 
 @dataclass(frozen=True)
@@ -37,87 +40,109 @@ def l1_ssim(
     Raises:
         RasterizerError: shapes or types differ, or the target asks for a gradient.
     """
-    name = resolve_backend(backend)
-    if render.dim() != 3 or render.shape != target.shape or render.dtype != target.dtype:
+    name = backend_for(backend, "the render is", render)
+    if render.dim() != 3 or _kind(render) != _kind(target):
         raise RasterizerError(
-            f"the render is {tuple(render.shape)} {render.dtype}, the target "
-            f"{tuple(target.shape)} {target.dtype}; expected both (height, width, channels) alike"
+            f"the render is {_kind(render)}, the target {_kind(target)}; expected both "
+            "(height, width, channels) alike"
         )
     if name == "reference":
         return LossTerms(*reference.l1_ssim(render, target, ssim_weight))
-    _require_kernel_dtype("the render", render)
     if target.requires_grad:
         raise RasterizerError(
             "the target asks for a gradient; only the render has one here: detach the target or "
             "use backend='reference'"
         )
-    return LossTerms(
-        *autograd.apply(autograd.L1Ssim, render.contiguous(), target.contiguous(), ssim_weight)
-    )
+    pictures = render.contiguous(), target.contiguous()
+    return LossTerms(*autograd.apply(autograd.L1Ssim, *pictures, ssim_weight, name))
 
 
 @torch.no_grad()
 def adam_step(
-    parameter: Tensor,
-    gradient: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
+    groups: Sequence[AdamGroup],
     *,
-    lr: float,
-    step: int,
     beta1: float,
     beta2: float,
     eps: float,
+    radii: Int32[Tensor, "splats 2"] | None = None,
     backend: str = "auto",
 ) -> None:
     """One step of Adam (Kingma and Ba 2015) in place, with the numbers of `torch.optim.Adam`.
 
     Args:
-        parameter: changed.
-        gradient: of the loss by the parameter.
-        exp_avg: running mean of the gradient, changed.
-        exp_avg_sq: running mean of its square, changed.
-        lr: learning rate.
-        step: of this parameter, counted from 1.
+        groups: what to move; all of one type.
         beta1: decay of the mean.
         beta2: decay of the square.
         eps: added to the root.
+        radii: of a rendering. Splats that were not seen in it keep their values and their moments;
+            None moves every row.
         backend: "auto", "cpu" or "reference".
 
     Raises:
         RasterizerError: shapes or types differ, or what is changed is not contiguous.
     """
-    name = resolve_backend(backend)
-    if step < 1:
-        raise RasterizerError(f"step is {step}; Adam's steps count from 1")
-    for label, tensor in (("gradient", gradient), ("mean", exp_avg), ("square", exp_avg_sq)):
-        if tensor.shape != parameter.shape or tensor.dtype != parameter.dtype:
-            raise RasterizerError(
-                f"the {label} is {tuple(tensor.shape)} {tensor.dtype}; expected "
-                f"{tuple(parameter.shape)} {parameter.dtype} as the parameter is"
-            )
-    if name == "reference":
-        reference.adam_step(
-            *(parameter, gradient, exp_avg, exp_avg_sq),
-            lr=lr,
-            step=step,
-            beta1=beta1,
-            beta2=beta2,
-            eps=eps,
-        )
+    if not groups:
+        resolve_backend(backend)
         return
-    _require_kernel_dtype("the parameter", parameter)
-    for label, tensor in (("parameter", parameter), ("mean", exp_avg), ("square", exp_avg_sq)):
+    name = backend_for(backend, "the parameters are", groups[0].parameter)
+    for group in groups:
+        _check_group(group, groups[0].parameter, radii)
+    if name == "reference":
+        rows = None if radii is None else (radii[:, 0] > 0).nonzero().squeeze(1)
+        for group in groups:
+            reference.adam_step(
+                *(group.parameter, group.gradient, group.exp_avg, group.exp_avg_sq),
+                lr=group.lr,
+                step=group.step,
+                beta1=beta1,
+                beta2=beta2,
+                eps=eps,
+                rows=rows,
+            )
+        return
+    for group in groups:
+        _require_contiguous(group)
+    ready = [dataclasses.replace(group, gradient=group.gradient.contiguous()) for group in groups]
+    seen = None if radii is None else radii.contiguous()
+    kernels_of(name).adam_step(ready, beta1=beta1, beta2=beta2, eps=eps, radii=seen)
+
+
+def _check_group(group: AdamGroup, first: Tensor, radii: Tensor | None) -> None:
+    parameter = group.parameter
+    if group.step < 1:
+        raise RasterizerError(f"step is {group.step}; Adam's steps count from 1")
+    if (parameter.dtype, parameter.device) != (first.dtype, first.device):
+        raise RasterizerError(
+            f"a parameter is {parameter.dtype} on {parameter.device}, the first of them "
+            f"{first.dtype} on {first.device}"
+        )
+    others = (
+        ("gradient", group.gradient),
+        ("mean", group.exp_avg),
+        ("square", group.exp_avg_sq),
+    )
+    for label, tensor in others:
+        if _kind(tensor) != _kind(parameter):
+            raise RasterizerError(
+                f"the {label} is {_kind(tensor)}; expected {_kind(parameter)} as the parameter is"
+            )
+    rows = parameter.shape[0] if parameter.dim() else 1
+    expected = f"({rows}, 2) torch.int32 on {first.device}"
+    if radii is not None and _kind(radii) != expected:
+        raise RasterizerError(
+            f"the radii are {_kind(radii)}; expected {expected} for the rows of the parameter"
+        )
+
+
+def _require_contiguous(group: AdamGroup) -> None:
+    changed = (
+        ("parameter", group.parameter),
+        ("mean", group.exp_avg),
+        ("square", group.exp_avg_sq),
+    )
+    for label, tensor in changed:
         if not tensor.is_contiguous():
             raise RasterizerError(f"the {label} is not contiguous, and it is changed in place")
-    cpu_backend.adam_step(
-        *(parameter, gradient.contiguous(), exp_avg, exp_avg_sq),
-        lr=lr,
-        step=step,
-        beta1=beta1,
-        beta2=beta2,
-        eps=eps,
-    )
 
 
 @torch.no_grad()
@@ -129,18 +154,13 @@ def to_rgba8(
     Raises:
         RasterizerError: not three channels.
     """
-    name = resolve_backend(backend)
+    name = backend_for(backend, "the picture is", color)
     if color.dim() != 3 or color.shape[2] != 3:
         raise RasterizerError(f"the picture is {tuple(color.shape)}; expected (height, width, 3)")
     if name == "reference":
         return reference.to_rgba8(color)
-    _require_kernel_dtype("the picture", color)
-    return cpu_backend.to_rgba8(color.contiguous())
+    return kernels_of(name).to_rgba8(color.contiguous())
 
 
-def _require_kernel_dtype(label: str, tensor: Tensor) -> None:
-    if tensor.dtype not in (torch.float32, torch.float64) or tensor.device.type != "cpu":
-        raise RasterizerError(
-            f"{label} is {tensor.dtype} on {tensor.device}; backend 'cpu' takes torch.float32 or "
-            "torch.float64 on the CPU"
-        )
+def _kind(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {tensor.dtype} on {tensor.device}"

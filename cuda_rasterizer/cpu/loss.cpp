@@ -1,9 +1,7 @@
 // The photometric loss, (1 - w) |x - y| + w (1 - SSIM), and its gradient by the render x.
 //
 // SSIM (Wang et al. 2004) with a Gaussian window, zero padding, each channel by itself. A row of an image
-// with interleaved channels is one long row to the blur, whose horizontal taps are `channels` apart. As the
-// variances enter only by their sum, four blurred fields do: x, y, x^2 + y^2, x y. Their derivatives are
-// blurred once more: dS/dx = blur(dS/dmu) + 2 x blur(dS/dq) + y blur(dS/dr), the window being symmetric.
+// with interleaved channels is one long row to the blur, whose horizontal taps are `channels` apart.
 
 #include <cmath>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include "constants.h"
 #include "kernels.h"
 #include "parallel.h"
+#include "structural_similarity.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
 
@@ -20,27 +19,11 @@ namespace {
 
 constexpr int taps = 2 * ssim_radius + 1;
 
-template <typename Real>
-struct Window {
-    Real weight[taps];
-
-    Window() {
-        double sum = 0, w[taps];
-        for (int i = 0; i < taps; ++i) {
-            const double distance = i - ssim_radius;
-            w[i] = std::exp(-distance * distance / (2 * ssim_sigma * ssim_sigma));
-            sum += w[i];
-        }
-        for (int i = 0; i < taps; ++i) weight[i] = Real(w[i] / sum);
-    }
-};
-
 // One pass of the blur: the taps of out[i] are `stride` apart and begin at from[i].
 template <typename Real>
-void blur(const Window<Real>& window, const Real* __restrict__ from, int64_t length, int64_t stride,
-          Real* __restrict__ out) {
+void blur(const Real* __restrict__ from, int64_t length, int64_t stride, Real* __restrict__ out) {
     Real w[ssim_radius + 1];
-    for (int k = 0; k <= ssim_radius; ++k) w[k] = window.weight[k];
+    for (int k = 0; k <= ssim_radius; ++k) w[k] = Real(ssim_window[ssim_radius - k]);
     for (int64_t i = 0; i < length; ++i) {
         Real sum = w[ssim_radius] * from[i + ssim_radius * stride];
         for (int k = 0; k < ssim_radius; ++k)
@@ -66,7 +49,7 @@ class SlidingBlur {
 
     void push(int row) {
         for (int f = 0; f < Fields; ++f) {
-            blur(window_, padded_ + f * padded_length(), length_, channels_, ring_row(f, row));
+            blur(padded_ + f * padded_length(), length_, channels_, ring_row(f, row));
             std::memcpy(ring_row(f, row) + taps * length_, ring_row(f, row), size_t(length_) * sizeof(Real));
         }
     }
@@ -81,7 +64,7 @@ class SlidingBlur {
     // Blurs down the ring, whose rows are centre - radius to centre + radius.
     void blur_down(int centre) {
         for (int f = 0; f < Fields; ++f)
-            blur(window_, ring_row(f, centre - ssim_radius), length_, length_, blurred_ + f * length_);
+            blur(ring_row(f, centre - ssim_radius), length_, length_, blurred_ + f * length_);
     }
 
     const Real* blurred(int field) const { return blurred_ + field * length_; }
@@ -90,7 +73,6 @@ class SlidingBlur {
     int64_t padded_length() const { return length_ + 2 * ssim_radius * channels_; }
     Real* ring_row(int field, int row) { return ring_ + (field * 2 * taps + (row + taps) % taps) * length_; }
 
-    Window<Real> window_;
     int64_t length_;
     int channels_;
     Real *ring_, *padded_, *blurred_;
@@ -142,7 +124,6 @@ double difference_of_row(const Real* __restrict__ x, const Real* __restrict__ y,
 // Similarity of one row; its derivatives by mu_x, q and r go to `maps`, a plane each, where that is given.
 template <typename Real, bool WithMaps, typename Blur>
 double similarity_of_row(const Blur& blur, int64_t length, Real* maps, int64_t plane) {
-    const Real c1 = Real(ssim_c1), c2 = Real(ssim_c2);
     double sum = 0;
     for (int64_t begin = 0; begin < length; begin += run_length) {
         const int64_t count = length - begin < run_length ? length - begin : run_length;
@@ -155,17 +136,12 @@ double similarity_of_row(const Blur& blur, int64_t length, Real* maps, int64_t p
         Real* __restrict__ by_product = WithMaps ? maps + 2 * plane + begin : nullptr;
         Real run[run_length];
         for (int64_t i = 0; i < count; ++i) {
-            const Real squares = mx[i] * mx[i] + my[i] * my[i], product = mx[i] * my[i];
-            const Real a1 = 2 * product + c1, a2 = 2 * (r[i] - product) + c2;
-            const Real b1 = squares + c1, b2 = q[i] - squares + c2;
-            const Real inverse = Real(1) / (b1 * b2);
-            const Real similarity = a1 * a2 * inverse;
-            run[i] = similarity;
+            const Similarity<Real> s = similarity_of(mx[i], my[i], q[i], r[i]);
+            run[i] = s.value;
             if (!WithMaps) continue;
-            const Real inverse_b1 = b2 * inverse, inverse_b2 = b1 * inverse;
-            by_mean[i] = 2 * my[i] * (a2 - a1) * inverse + 2 * mx[i] * similarity * (inverse_b2 - inverse_b1);
-            by_square[i] = -similarity * inverse_b2;
-            by_product[i] = 2 * a1 * inverse;
+            by_mean[i] = s.by_mean;
+            by_square[i] = s.by_square;
+            by_product[i] = s.by_product;
         }
         sum += sum_of_run(run, count);
     }
@@ -229,11 +205,8 @@ void differentiate_block(const LossParams<Real>& p, int block, Real* workspace) 
             const Real *x = p.render + row * length, *y = p.target + row * length;
             const Real *mean = blur.blurred(0), *square = blur.blurred(1), *product = blur.blurred(2);
             Real* out = p.gradient + row * length;
-            for (int64_t i = 0; i < length; ++i) {
-                const Real sign = Real(x[i] > y[i]) - Real(x[i] < y[i]);
-                const Real slope = mean[i] + 2 * x[i] * square[i] + y[i] * product[i];
-                out[i] = l1_share * sign - ssim_share * slope;
-            }
+            for (int64_t i = 0; i < length; ++i)
+                out[i] = loss_slope(x[i], y[i], mean[i], square[i], product[i], l1_share, ssim_share);
         });
 }
 

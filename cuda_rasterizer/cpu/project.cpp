@@ -5,6 +5,7 @@
 #include "gaussian_math.h"
 #include "kernels.h"
 #include "parallel.h"
+#include "spherical_harmonics.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
 
@@ -23,7 +24,13 @@ bool features_are_finite(const SplatParams<Real>& p, int64_t i) {
 template <typename Real>
 bool color_of(const ProjectParams<Real>& p, const Camera<Real>& camera, int64_t i) {
     if (p.splats.features) return features_are_finite(p.splats, i);
-    const Vector3<Real> color = spherical_harmonics(p.splats, camera, i);
+    const SplatParams<Real>& splats = p.splats;
+    Real basis[maximum_sh_coefficients], inverse_distance;
+    const Vector3<Real> direction = view_direction(camera, load3(splats.means + 3 * i), inverse_distance);
+    spherical_harmonics_basis(splats.sh_degree, direction, basis);
+    const Vector3<Real> color =
+        spherical_harmonics_sum(splats.sh_degree, basis, splats.sh_dc + i * splats.sh_dc_stride,
+                                splats.sh_rest + i * splats.sh_rest_stride);
     if (!is_finite(color.x + color.y + color.z)) return false;
     p.colors[3 * i] = color.x > 0 ? color.x : Real(0);
     p.colors[3 * i + 1] = color.y > 0 ? color.y : Real(0);
@@ -81,6 +88,33 @@ void clear_coefficients(const ProjectBackwardParams<Real>& p, int64_t i) {
     }
 }
 
+// Writes the gradients of the coefficients in use and adds those of mean and camera.
+template <typename Real>
+void color_backward(const ProjectBackwardParams<Real>& p, const Camera<Real>& camera, int64_t i,
+                    Vector3<Real>& grad_mean, CameraGradient<Real>& grad_camera) {
+    const SplatParams<Real>& splats = p.splats;
+    Real basis[maximum_sh_coefficients], inverse_distance;
+    const Vector3<Real> direction = view_direction(camera, load3(splats.means + 3 * i), inverse_distance);
+    spherical_harmonics_basis(splats.sh_degree, direction, basis);
+    Vector3<Real> g = load3(p.grad_colors + 3 * i);
+    const Vector3<Real> grad_direction = spherical_harmonics_backward(
+        splats.sh_degree, direction, basis, splats.sh_dc + i * splats.sh_dc_stride,
+        splats.sh_rest + i * splats.sh_rest_stride, g);
+    if (splats.sh_degree > 0)
+        view_direction_backward(camera, direction, inverse_distance, grad_direction, grad_mean, grad_camera);
+    if (p.grad_sh_dc) {
+        const Vector3<Real> dc = {basis[0] * g.x, basis[0] * g.y, basis[0] * g.z};
+        std::memcpy(p.grad_sh_dc + 3 * i, &dc, sizeof dc);
+    }
+    if (!p.grad_sh_rest) return;
+    Real* rest = p.grad_sh_rest + 3 * p.sh_rest_coefficients * i;
+    for (int k = 1; k < sh_coefficients(splats.sh_degree); ++k, rest += 3) {
+        rest[0] = basis[k] * g.x;
+        rest[1] = basis[k] * g.y;
+        rest[2] = basis[k] * g.z;
+    }
+}
+
 template <typename Real>
 void backward_of_one(const ProjectBackwardParams<Real>& p, const Camera<Real>& camera, int64_t i,
                      CameraGradient<Real>& grad_camera) {
@@ -89,12 +123,7 @@ void backward_of_one(const ProjectBackwardParams<Real>& p, const Camera<Real>& c
     grad_camera = {};
     if (p.radii[2 * i] > 0) {
         project_splat_backward(p.splats, camera, i, load_gradient(p, i), g, grad_camera);
-        if (p.grad_colors && !p.splats.features) {
-            Real* dc = p.grad_sh_dc ? p.grad_sh_dc + 3 * i : nullptr;
-            Real* rest = p.grad_sh_rest ? p.grad_sh_rest + 3 * p.sh_rest_coefficients * i : nullptr;
-            spherical_harmonics_backward(p.splats, camera, i, p.grad_colors + 3 * i, dc, rest, g.mean,
-                                         grad_camera);
-        }
+        if (p.grad_colors && !p.splats.features) color_backward(p, camera, i, g.mean, grad_camera);
     }
     write_gradient(p, i, g);
 }

@@ -34,9 +34,12 @@ constexpr int record_channels = 4;
 // sums.
 constexpr int slot_moments = 6;
 
-// Structural similarity: window, its width, and the constants for images in [0, 1].
+// Structural similarity: the window from its centre outwards, a Gaussian of sigma 1.5 that sums to 1; and the
+// constants for images in [0, 1].
 constexpr int ssim_radius = 5;
-constexpr double ssim_sigma = 1.5;
+constexpr double ssim_window[ssim_radius + 1] = {0.2660117248617943,   0.21300553771125366,
+                                                 0.1093606895097,      0.03600077212843082,
+                                                 0.007598758135239184, 0.0010283800844791099};
 constexpr double ssim_c1 = 0.01 * 0.01;
 constexpr double ssim_c2 = 0.03 * 0.03;
 // Rows of an image that one task of the loss works on.
@@ -51,5 +54,8 @@ constexpr double sh_band_3[7] = {-0.5900435899266435, 2.890611442640554,   -0.45
                                  0.3731763325901154,  -0.4570457994644658, 1.445305721320277,
                                  -0.5900435899266435};
 constexpr int maximum_sh_coefficients = 16;
+
+// Tensors that one call of Adam moves at most.
+constexpr int maximum_adam_groups = 8;
 
 }  // namespace splatscope

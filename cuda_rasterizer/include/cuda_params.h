@@ -16,8 +16,8 @@
 //     sort_count        blocks(N, sort_items)       SortParams      count = totals, capacity = N
 //     sort_scan         sort_digits                 SortParams
 //     sort_scatter      blocks(N, sort_items)       SortParams
-//   count_instances     blocks(N, 256)              EmitParams      tiles of 256 splats in depth order -> sums
-//   scan_block_sums     1, 1024 threads             ScanParams      total -> totals[1]
+//   count_instances     blocks(N, 256)              EmitParams      tiles of 256 splats in depth order ->
+//   sums scan_block_sums     1, 1024 threads             ScanParams      total -> totals[1]
 //   emit_instances[_narrow]  blocks(N, 256)         EmitParams      (tile, value) in depth order
 //   tile sort: shift 0, 8, ... below the bits of T - 1 (at least one pass); with narrow keys (T <= 65536):
 //     sort_count[_narrow], sort_scan, sort_scatter[_narrow]        count = totals + 1, capacity = capacity
@@ -43,14 +43,14 @@
 // each T blocks, BackwardPassParams; the names end in _deterministic where rows are slots. Geometry is any
 // of means_2d, conics, opacities, depths, absolute. Layout of a row, as the kernel used demands:
 //   blend_backward 6 moments, 3 channels; _full the same, then depth, absolute x, absolute y;
-//   _wide 6 moments, (channels at color_row, where asked for), 3 extras at extra_row; _colors alone: channels.
-//   sum_slots           blocks(N * row_size, 256)   SumSlotsParams  deterministic only: slots -> rows
-//   splat_gradients     blocks(N, 256)              SplatGradientParams
-//   background_gradient blocks(pixels * channels, 256)  BackgroundParams   per-pixel background
-//   background_sums     blocks(pixels, background_pixels)  BackgroundParams   constant background, then
-//   background_total    1                           BackgroundParams
+//   _wide 6 moments, (channels at color_row, where asked for), 3 extras at extra_row; _colors alone:
+//   channels. sum_slots           blocks(N * row_size, 256)   SumSlotsParams  deterministic only: slots ->
+//   rows splat_gradients     blocks(N, 256)              SplatGradientParams background_gradient
+//   blocks(pixels * channels, 256)  BackgroundParams   per-pixel background background_sums blocks(pixels,
+//   background_pixels)  BackgroundParams   constant background, then background_total    1 BackgroundParams
 #pragma once
 
+#include "dialect.h"
 #include "params.h"
 
 namespace splatscope {
@@ -59,8 +59,8 @@ namespace splatscope {
 constexpr int sort_digits = 256;
 constexpr int sort_items = 4096;
 
-// Instances are numbered by 31 bits.
-constexpr int64_t maximum_instances = 2147483647;
+// Instances are numbered by 31 bits, less some room for the last batch of a list.
+constexpr int64_t maximum_instances = 2147479552;
 // Tile ids fit the narrow keys up to this many tiles.
 constexpr int64_t maximum_narrow_tiles = 65536;
 
@@ -81,7 +81,7 @@ struct PackParams {
     const float* opacities;  // (count)
     const float* colors;     // (count, channels); read only where channels is 3
     const int32_t* radii;    // (count, 2)
-    float* records;          // (count, record_size); not written for splats that reach no tile
+    float* records;          // (count, record_size); not written for splats that are not seen
     int32_t* tile_counts;    // (count): tiles, 0 where not seen
     int64_t* block_sums;     // (blocks(count, 256)): seen splats of each block
     int64_t count;
@@ -221,6 +221,41 @@ struct BackgroundParams {
     float* partials;             // (blocks(pixels, background_pixels), channels), scratch; null per pixel
     int64_t pixels;
     int64_t channels;
+};
+
+// --- projection, loss, optimiser, picture ------------------------------------------------------------------
+//
+// Launches; blocks of 256 threads, no dynamic shared memory, every array on the device. A launch of zero
+// blocks is left out.
+//
+//   project             blocks(N, splat_block)        ProjectParams<float>
+//   project_backward    blocks(N, splat_block)        ProjectBackwardParams<float>; camera_partials (blocks,
+//   12) sum_camera_gradient 1                             the same; only with grad_world_to_camera, N = 0
+//   included adam                sum of blocks(count, adam_block) over the groups   AdamParams<float>
+//   measure_loss        see below                     LossParams<float>; partials (blocks, 2), and maps where
+//                                                     the gradient will be wanted
+//   sum_loss            1                             LossPassParams: partials -> terms
+//   differentiate_loss  as measure_loss               LossPassParams: maps -> gradient; at any later time
+//   to_rgba8            blocks(pixels, rgba8_block)   Rgba8Params<float>
+//
+// The loss takes channels in chunks of at most loss_channels and, of each chunk's interleaved row,
+// loss_columns numbers a block, down loss_strip rows: blocks = blocks(channels, loss_channels) * blocks(width
+// * min(channels, loss_channels), loss_columns) * blocks(height, loss_strip).
+
+// Numbers that one block of Adam moves.
+constexpr int adam_block = 4096;
+
+constexpr int loss_channels = 16;
+constexpr int loss_columns = 256;
+constexpr int loss_strip = 48;
+
+// Pixels that one block converts.
+constexpr int rgba8_block = 1024;
+
+struct LossPassParams {
+    LossParams<float> loss;
+    const float* grad_loss;  // (1): what the gradient is multiplied by; null for 1
+    int64_t blocks;          // of measure_loss, whose partials sum_loss adds
 };
 
 }  // namespace splatscope

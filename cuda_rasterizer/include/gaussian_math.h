@@ -1,4 +1,4 @@
-// The mathematics of one splat: projection and spherical harmonics, each with its gradient beside it.
+// The mathematics of one splat's projection, with its gradient beside it.
 //
 // Plain functions of numbers, for the CPU and for CUDA; nothing here knows of arrays, threads or torch.
 // EWA splatting (Zwicker et al. 2001) as 3D Gaussian Splatting (Kerbl et al. 2023) uses it. The projected
@@ -8,45 +8,13 @@
 
 #include "constants.h"
 #include "params.h"
-
-#ifndef SPLATSCOPE_ISA
-#define SPLATSCOPE_ISA portable
-#endif
-#ifndef SPLATSCOPE_FUNCTION
-#include <cmath>
-#define SPLATSCOPE_FUNCTION inline
-#endif
+#include "vector_math.h"
 
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
 
-template <typename Real>
-struct Vector3 {
-    Real x, y, z;
-};
-
-template <typename Real>
-SPLATSCOPE_FUNCTION Real dot(const Vector3<Real>& a, const Vector3<Real>& b) {
-    return a.x * b.x + a.y * b.y + a.z * b.z;
-}
-template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> cross(const Vector3<Real>& a, const Vector3<Real>& b) {
-    return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-}
-template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> combine(Real s, const Vector3<Real>& a, Real t, const Vector3<Real>& b) {
-    return {s * a.x + t * b.x, s * a.y + t * b.y, s * a.z + t * b.z};
-}
-template <typename Real>
-SPLATSCOPE_FUNCTION bool is_finite(Real value) {
-    return value - value == Real(0);
-}
-template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> load3(const Real* p) {
-    return {p[0], p[1], p[2]};
-}
-
-// A pinhole camera: rows of the rotation, translation, focal lengths and principal point in pixels.
+// A pinhole camera: rows of the rotation, translation, focal lengths and principal point in pixels; and the
+// cut-offs of projection in the type of the numbers.
 template <typename Real>
 struct Camera {
     Vector3<Real> row[3];
@@ -54,6 +22,8 @@ struct Camera {
     Vector3<Real> centre;  // -R^T t
     Real fx, fy, cx, cy;
     Real x_low, x_high, y_low, y_high;  // limits of x/z and y/z inside the Jacobian
+    Real width, height;
+    Real near, dilation, alpha_floor, footprint_cap;
 };
 
 template <typename Real>
@@ -71,13 +41,31 @@ SPLATSCOPE_FUNCTION Camera<Real> load_camera(const SplatParams<Real>& p) {
     camera.fy = k[4];
     camera.cx = k[2];
     camera.cy = k[5];
-    const Real margin_x = Real(p.cutoffs.j_clamp) * (Real(0.5) * Real(p.width) / camera.fx);
-    const Real margin_y = Real(p.cutoffs.j_clamp) * (Real(0.5) * Real(p.height) / camera.fy);
+    camera.width = Real(p.width);
+    camera.height = Real(p.height);
+    const Real margin_x = Real(p.cutoffs.j_clamp) * (Real(0.5) * camera.width / camera.fx);
+    const Real margin_y = Real(p.cutoffs.j_clamp) * (Real(0.5) * camera.height / camera.fy);
     camera.x_low = -(camera.cx / camera.fx + margin_x);
-    camera.x_high = (Real(p.width) - camera.cx) / camera.fx + margin_x;
+    camera.x_high = (camera.width - camera.cx) / camera.fx + margin_x;
     camera.y_low = -(camera.cy / camera.fy + margin_y);
-    camera.y_high = (Real(p.height) - camera.cy) / camera.fy + margin_y;
+    camera.y_high = (camera.height - camera.cy) / camera.fy + margin_y;
+    camera.near = Real(p.cutoffs.near);
+    camera.dilation = Real(p.cutoffs.dilation);
+    camera.alpha_floor = Real(p.cutoffs.alpha_floor);
+    camera.footprint_cap = Real(p.cutoffs.footprint_cap);
     return camera;
+}
+
+// Scales and opacity as drawing takes them: given as they are, or raw, by their logarithms and logit.
+template <typename Real>
+SPLATSCOPE_FUNCTION Vector3<Real> scale_of(const SplatParams<Real>& p, int64_t i) {
+    const Vector3<Real> s = load3(p.scales + 3 * i);
+    if (!p.raw) return s;
+    return {exponential_of(s.x), exponential_of(s.y), exponential_of(s.z)};
+}
+template <typename Real>
+SPLATSCOPE_FUNCTION Real opacity_of(const SplatParams<Real>& p, int64_t i) {
+    return p.raw ? sigmoid(p.opacities[i]) : p.opacities[i];
 }
 
 // Everything between a splat and its conic; forward and backward compute it by this one function.
@@ -100,7 +88,7 @@ template <typename Real>
 SPLATSCOPE_FUNCTION bool quaternion_to_rotation(const Real* q_raw, Footprint<Real>& f) {
     const Real norm2 = q_raw[0] * q_raw[0] + q_raw[1] * q_raw[1] + q_raw[2] * q_raw[2] + q_raw[3] * q_raw[3];
     if (!(norm2 >= Real(minimum_quaternion_norm_squared)) || !is_finite(norm2)) return false;
-    f.inverse_norm = Real(1) / std::sqrt(norm2);
+    f.inverse_norm = Real(1) / square_root(norm2);
     for (int i = 0; i < 4; ++i) f.q[i] = q_raw[i] * f.inverse_norm;
     const Real w = f.q[0], x = f.q[1], y = f.q[2], z = f.q[3];
     f.rotation[0] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)};
@@ -121,14 +109,14 @@ SPLATSCOPE_FUNCTION Vector3<Real> through_rotation_and_scale(const Footprint<Rea
 
 // False where the splat is behind the near plane, has no direction, or covers nothing that is finite.
 template <typename Real>
-SPLATSCOPE_FUNCTION bool compute_footprint(const Camera<Real>& camera, const CutoffParams& cutoffs,
-                                           const Vector3<Real>& mean, const Real* quaternion,
-                                           const Vector3<Real>& scale, Footprint<Real>& f) {
+SPLATSCOPE_FUNCTION bool compute_footprint(const Camera<Real>& camera, const Vector3<Real>& mean,
+                                           const Real* quaternion, const Vector3<Real>& scale,
+                                           Footprint<Real>& f) {
     f.point = {dot(camera.row[0], mean) + camera.translation.x,
                dot(camera.row[1], mean) + camera.translation.y,
                dot(camera.row[2], mean) + camera.translation.z};
     const Real z = f.point.z;
-    if (!(z > Real(cutoffs.near)) || !is_finite(z + f.point.x + f.point.y)) return false;
+    if (!(z > camera.near) || !is_finite(z + f.point.x + f.point.y)) return false;
     if (!quaternion_to_rotation(quaternion, f)) return false;
 
     const Real x_ratio = f.point.x / z, y_ratio = f.point.y / z;
@@ -142,7 +130,7 @@ SPLATSCOPE_FUNCTION bool compute_footprint(const Camera<Real>& camera, const Cut
     f.u0 = through_rotation_and_scale(f, f.t0, scale);
     f.u1 = through_rotation_and_scale(f, f.t1, scale);
 
-    const Real dilation = Real(cutoffs.dilation);
+    const Real dilation = camera.dilation;
     const Real variance_x = dot(f.u0, f.u0), variance_y = dot(f.u1, f.u1);
     f.normal = cross(f.u0, f.u1);
     f.determinant_before = dot(f.normal, f.normal);
@@ -158,7 +146,7 @@ template <typename Real>
 SPLATSCOPE_FUNCTION Real antialias_factor(const Footprint<Real>& f) {
     const Real floor = Real(minimum_antialias_factor * minimum_antialias_factor);
     const Real ratio = f.determinant_before / f.determinant;
-    return std::sqrt(ratio > floor ? ratio : floor);
+    return square_root(ratio > floor ? ratio : floor);
 }
 
 template <typename Real>
@@ -171,7 +159,7 @@ struct ProjectedSplat {
 
 template <typename Real>
 SPLATSCOPE_FUNCTION int32_t radius_of(Real reach, Real variance) {
-    const Real radius = std::ceil(reach * std::sqrt(variance));
+    const Real radius = ceiling(reach * square_root(variance));
     return radius < Real(maximum_radius) ? int32_t(radius) : int32_t(maximum_radius);
 }
 
@@ -179,12 +167,13 @@ SPLATSCOPE_FUNCTION int32_t radius_of(Real reach, Real variance) {
 template <typename Real>
 SPLATSCOPE_FUNCTION bool project_splat(const SplatParams<Real>& p, const Camera<Real>& camera, int64_t i,
                                        ProjectedSplat<Real>& out) {
-    const Vector3<Real> mean = load3(p.means + 3 * i), scale = load3(p.scales + 3 * i);
-    if (!is_finite(scale.x + scale.y + scale.z) || !is_finite(p.opacities[i])) return false;
+    const Vector3<Real> mean = load3(p.means + 3 * i), scale = scale_of(p, i);
+    const Real opacity = opacity_of(p, i);
+    if (!is_finite(scale.x + scale.y + scale.z) || !is_finite(opacity)) return false;
     Footprint<Real> f;
-    if (!compute_footprint(camera, p.cutoffs, mean, p.quaternions + 4 * i, scale, f)) return false;
-    out.opacity = p.opacities[i] * (p.antialiased ? antialias_factor(f) : Real(1));
-    const Real floor = Real(p.cutoffs.alpha_floor);
+    if (!compute_footprint(camera, mean, p.quaternions + 4 * i, scale, f)) return false;
+    out.opacity = opacity * (p.antialiased ? antialias_factor(f) : Real(1));
+    const Real floor = camera.alpha_floor;
     if (!(out.opacity >= floor) || !(out.opacity > Real(0))) return false;
 
     out.mean_x = camera.fx * (f.point.x / f.point.z) + camera.cx;
@@ -195,14 +184,14 @@ SPLATSCOPE_FUNCTION bool project_splat(const SplatParams<Real>& p, const Camera<
     out.conic[2] = f.a / f.determinant;
     if (!is_finite(out.conic[0] + out.conic[1] + out.conic[2] + out.mean_x + out.mean_y)) return false;
 
-    const Real reach_of_alpha = std::sqrt(Real(2) * std::log(out.opacity / floor));
-    const Real cap = Real(p.cutoffs.footprint_cap);
+    const Real reach_of_alpha = square_root(Real(2) * logarithm(out.opacity / floor));
+    const Real cap = camera.footprint_cap;
     const Real reach = reach_of_alpha < cap ? reach_of_alpha : cap;
     out.radius_x = radius_of(reach, f.a);
     out.radius_y = radius_of(reach, f.c);
     const Real rx = Real(out.radius_x), ry = Real(out.radius_y);
     return out.radius_x > 0 && out.radius_y > 0 && out.mean_x + rx > Real(0) &&
-           out.mean_x - rx < Real(p.width) && out.mean_y + ry > Real(0) && out.mean_y - ry < Real(p.height);
+           out.mean_x - rx < camera.width && out.mean_y + ry > Real(0) && out.mean_y - ry < camera.height;
 }
 
 // What comes back from compositing for one splat.
@@ -302,21 +291,22 @@ SPLATSCOPE_FUNCTION Vector3<Real> camera_point_backward(const Camera<Real>& came
     return grad;
 }
 
-// The whole way back from the image plane. Colours have their own (spherical_harmonics_backward).
+// The whole way back from the image plane, to what was given: with `raw` by logarithms and logit. Of a splat
+// that has no footprint nothing is written. Colours have their own (spherical_harmonics.h).
 template <typename Real>
 SPLATSCOPE_FUNCTION void project_splat_backward(const SplatParams<Real>& p, const Camera<Real>& camera,
                                                 int64_t i, const ProjectedGradient<Real>& g,
                                                 SplatGradient<Real>& out, CameraGradient<Real>& grad_camera) {
-    const Vector3<Real> mean = load3(p.means + 3 * i), scale = load3(p.scales + 3 * i);
+    const Vector3<Real> mean = load3(p.means + 3 * i), scale = scale_of(p, i);
+    const Real opacity = opacity_of(p, i);
     Footprint<Real> f;
-    compute_footprint(camera, p.cutoffs, mean, p.quaternions + 4 * i, scale, f);
+    if (!compute_footprint(camera, mean, p.quaternions + 4 * i, scale, f)) return;
     Vector3<Real> grad_u0, grad_u1;
-    covariance_backward(f, g, p.antialiased != 0, p.opacities[i], grad_u0, grad_u1, out.opacity);
+    covariance_backward(f, g, p.antialiased != 0, opacity, grad_u0, grad_u1, out.opacity);
 
     // U = T R S with T = J W.
     const Vector3<Real>* r = f.rotation;
-    const Vector3<Real> s0 = {grad_u0.x * scale.x, grad_u0.y * scale.y, grad_u0.z * scale.z};
-    const Vector3<Real> s1 = {grad_u1.x * scale.x, grad_u1.y * scale.y, grad_u1.z * scale.z};
+    const Vector3<Real> s0 = times(grad_u0, scale), s1 = times(grad_u1, scale);
     const Vector3<Real> grad_t0 = {dot(r[0], s0), dot(r[1], s0), dot(r[2], s0)};
     const Vector3<Real> grad_t1 = {dot(r[0], s1), dot(r[1], s1), dot(r[2], s1)};
     const Vector3<Real> grad_rotation[3] = {combine(f.t0.x, s0, f.t1.x, s1), combine(f.t0.y, s0, f.t1.y, s1),
@@ -327,6 +317,10 @@ SPLATSCOPE_FUNCTION void project_splat_backward(const SplatParams<Real>& p, cons
     const Vector3<Real> v1 = through_rotation_and_scale(f, f.t1, one);
     out.scale = {v0.x * grad_u0.x + v1.x * grad_u1.x, v0.y * grad_u0.y + v1.y * grad_u1.y,
                  v0.z * grad_u0.z + v1.z * grad_u1.z};
+    if (p.raw) {
+        out.scale = times(out.scale, scale);
+        out.opacity *= opacity * (Real(1) - opacity);
+    }
 
     const Vector3<Real> grad_point = camera_point_backward(camera, f, g, grad_t0, grad_t1, grad_camera);
     out.mean = combine(grad_point.x, camera.row[0], grad_point.y, camera.row[1]);
@@ -335,143 +329,6 @@ SPLATSCOPE_FUNCTION void project_splat_backward(const SplatParams<Real>& p, cons
     grad_camera.row[0] = combine(Real(1), grad_camera.row[0], grad_point.x, mean);
     grad_camera.row[1] = combine(Real(1), grad_camera.row[1], grad_point.y, mean);
     grad_camera.row[2] = combine(Real(1), grad_camera.row[2], grad_point.z, mean);
-}
-
-SPLATSCOPE_FUNCTION int sh_coefficients(int degree) {
-    return (degree + 1) * (degree + 1);
-}
-
-// The basis in the unit direction d; and, where `slope` is given, its derivative by d.
-template <typename Real>
-SPLATSCOPE_FUNCTION void spherical_harmonics_basis(int degree, const Vector3<Real>& d, Real* basis,
-                                                   Vector3<Real>* slope) {
-    const Real x = d.x, y = d.y, z = d.z;
-    const Real c1 = Real(sh_band_1);
-    basis[0] = Real(sh_band_0);
-    if (slope) slope[0] = {0, 0, 0};
-    if (degree < 1) return;
-    basis[1] = -c1 * y;
-    basis[2] = c1 * z;
-    basis[3] = -c1 * x;
-    if (slope) {
-        slope[1] = {0, -c1, 0};
-        slope[2] = {0, 0, c1};
-        slope[3] = {-c1, 0, 0};
-    }
-    if (degree < 2) return;
-    Real k[7];
-    for (int i = 0; i < 5; ++i) k[i] = Real(sh_band_2[i]);
-    const Real xx = x * x, yy = y * y, zz = z * z;
-    basis[4] = k[0] * x * y;
-    basis[5] = k[1] * y * z;
-    basis[6] = k[2] * (2 * zz - xx - yy);
-    basis[7] = k[3] * x * z;
-    basis[8] = k[4] * (xx - yy);
-    if (slope) {
-        slope[4] = {k[0] * y, k[0] * x, 0};
-        slope[5] = {0, k[1] * z, k[1] * y};
-        slope[6] = {-2 * k[2] * x, -2 * k[2] * y, 4 * k[2] * z};
-        slope[7] = {k[3] * z, 0, k[3] * x};
-        slope[8] = {2 * k[4] * x, -2 * k[4] * y, 0};
-    }
-    if (degree < 3) return;
-    for (int i = 0; i < 7; ++i) k[i] = Real(sh_band_3[i]);
-    basis[9] = k[0] * y * (3 * xx - yy);
-    basis[10] = k[1] * x * y * z;
-    basis[11] = k[2] * y * (4 * zz - xx - yy);
-    basis[12] = k[3] * z * (2 * zz - 3 * xx - 3 * yy);
-    basis[13] = k[4] * x * (4 * zz - xx - yy);
-    basis[14] = k[5] * z * (xx - yy);
-    basis[15] = k[6] * x * (xx - 3 * yy);
-    if (slope) {
-        slope[9] = {6 * k[0] * x * y, 3 * k[0] * (xx - yy), 0};
-        slope[10] = {k[1] * y * z, k[1] * x * z, k[1] * x * y};
-        slope[11] = {-2 * k[2] * x * y, k[2] * (4 * zz - xx - 3 * yy), 8 * k[2] * y * z};
-        slope[12] = {-6 * k[3] * x * z, -6 * k[3] * y * z, k[3] * (6 * zz - 3 * xx - 3 * yy)};
-        slope[13] = {k[4] * (4 * zz - 3 * xx - yy), -2 * k[4] * x * y, 8 * k[4] * x * z};
-        slope[14] = {2 * k[5] * x * z, -2 * k[5] * y * z, k[5] * (xx - yy)};
-        slope[15] = {3 * k[6] * (xx - yy), -6 * k[6] * x * y, 0};
-    }
-}
-
-// Unit direction from the camera's centre to the mean, and the inverse of their distance.
-template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> view_direction(const Camera<Real>& camera, const Vector3<Real>& mean,
-                                                 Real& inverse_distance) {
-    const Vector3<Real> d = {mean.x - camera.centre.x, mean.y - camera.centre.y, mean.z - camera.centre.z};
-    inverse_distance = Real(1) / std::sqrt(dot(d, d));
-    return {d.x * inverse_distance, d.y * inverse_distance, d.z * inverse_distance};
-}
-
-// SH + 0.5 per channel, before the clamp at 0.
-template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics_sum(const SplatParams<Real>& p, int64_t i,
-                                                          const Real* basis) {
-    const Real* dc = p.sh_dc + i * p.sh_dc_stride;
-    Vector3<Real> color = {basis[0] * dc[0] + Real(0.5), basis[0] * dc[1] + Real(0.5),
-                           basis[0] * dc[2] + Real(0.5)};
-    const Real* rest = p.sh_rest + i * p.sh_rest_stride;
-    const int count = sh_coefficients(p.sh_degree);
-    for (int k = 1; k < count; ++k, rest += 3) {
-        color.x += basis[k] * rest[0];
-        color.y += basis[k] * rest[1];
-        color.z += basis[k] * rest[2];
-    }
-    return color;
-}
-
-template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics(const SplatParams<Real>& p, const Camera<Real>& camera,
-                                                      int64_t i) {
-    Real basis[maximum_sh_coefficients];
-    Real inverse_distance;
-    const Vector3<Real> d = view_direction(camera, load3(p.means + 3 * i), inverse_distance);
-    spherical_harmonics_basis<Real>(p.sh_degree, d, basis, nullptr);
-    return spherical_harmonics_sum(p, i, basis);
-}
-
-// Writes the gradients of the coefficients in use (either may be null) and adds those of mean and camera.
-template <typename Real>
-SPLATSCOPE_FUNCTION void spherical_harmonics_backward(const SplatParams<Real>& p, const Camera<Real>& camera,
-                                                      int64_t i, const Real* grad_color, Real* grad_dc,
-                                                      Real* grad_rest, Vector3<Real>& grad_mean,
-                                                      CameraGradient<Real>& grad_camera) {
-    Real basis[maximum_sh_coefficients];
-    Vector3<Real> slope[maximum_sh_coefficients];
-    Real inverse_distance;
-    const Vector3<Real> d = view_direction(camera, load3(p.means + 3 * i), inverse_distance);
-    spherical_harmonics_basis<Real>(p.sh_degree, d, basis, slope);
-    const Vector3<Real> color = spherical_harmonics_sum(p, i, basis);
-    const Vector3<Real> g = {color.x > 0 ? grad_color[0] : Real(0), color.y > 0 ? grad_color[1] : Real(0),
-                             color.z > 0 ? grad_color[2] : Real(0)};
-    if (grad_dc) {
-        grad_dc[0] = basis[0] * g.x;
-        grad_dc[1] = basis[0] * g.y;
-        grad_dc[2] = basis[0] * g.z;
-    }
-    const Real* rest = p.sh_rest + i * p.sh_rest_stride;
-    const int count = sh_coefficients(p.sh_degree);
-    Vector3<Real> grad_direction = {0, 0, 0};
-    for (int k = 1; k < count; ++k, rest += 3) {
-        const Real along = g.x * rest[0] + g.y * rest[1] + g.z * rest[2];
-        grad_direction = combine(Real(1), grad_direction, along, slope[k]);
-        if (!grad_rest) continue;
-        grad_rest[3 * (k - 1)] = basis[k] * g.x;
-        grad_rest[3 * (k - 1) + 1] = basis[k] * g.y;
-        grad_rest[3 * (k - 1) + 2] = basis[k] * g.z;
-    }
-    if (count == 1) return;
-    const Real radial = dot(grad_direction, d);
-    const Vector3<Real> grad = combine(inverse_distance, grad_direction, -radial * inverse_distance, d);
-    grad_mean = combine(Real(1), grad_mean, Real(1), grad);
-    // centre = -R^T t, and the direction falls as the centre moves.
-    const Vector3<Real>& t = camera.translation;
-    grad_camera.row[0] = combine(Real(1), grad_camera.row[0], t.x, grad);
-    grad_camera.row[1] = combine(Real(1), grad_camera.row[1], t.y, grad);
-    grad_camera.row[2] = combine(Real(1), grad_camera.row[2], t.z, grad);
-    grad_camera.translation.x += dot(camera.row[0], grad);
-    grad_camera.translation.y += dot(camera.row[1], grad);
-    grad_camera.translation.z += dot(camera.row[2], grad);
 }
 
 }  // namespace SPLATSCOPE_ISA

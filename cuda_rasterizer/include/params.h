@@ -6,7 +6,11 @@
 // the same layout, which `native.py` mirrors and checks at load.
 #pragma once
 
+#if !defined(__CUDACC_RTC__)  // which has no such header; cuda/dialect.h brings the types
 #include <cstdint>
+#endif
+
+#include "constants.h"
 
 namespace splatscope {
 
@@ -40,7 +44,8 @@ struct SplatParams {
     int32_t sh_degree;  // in use; -1 with features
     int32_t width;
     int32_t height;
-    int64_t antialiased;
+    int32_t antialiased;
+    int32_t raw;  // scales are logarithms and opacities logits; so are their gradients
     CutoffParams cutoffs;
 };
 
@@ -173,18 +178,27 @@ struct LossParams {
     double ssim_weight;
 };
 
+// One tensor that Adam moves.
 template <typename Real>
-struct AdamParams {
+struct AdamGroupParams {
     Real* parameter;
     const Real* gradient;
     Real* exp_avg;
     Real* exp_avg_sq;
     int64_t count;
-    int64_t step;  // from 1
-    double lr;
+    int64_t row_size;   // numbers a splat
+    double step_size;   // learning rate / (1 - beta1^step)
+    double correction;  // sqrt(1 - beta2^step)
+};
+
+template <typename Real>
+struct AdamParams {
+    AdamGroupParams<Real> groups[maximum_adam_groups];
+    const int32_t* radii;  // (rows, 2): rows whose first is 0 stay as they are; null moves every row
     double beta1;
     double beta2;
     double eps;
+    int64_t group_count;
 };
 
 template <typename Real>

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from cuda_rasterizer import adam_step
+from cuda_rasterizer import AdamGroup, adam_step
 
 BETA1 = 0.9
 BETA2 = 0.999
@@ -50,24 +50,16 @@ class Optimizer:
         `idle` names parameters known to have zero gradient and zero momentum: their step is
         counted, and nothing is computed because nothing would move.
         """
+        moved: list[AdamGroup] = []
         for name, tensor in parameters:
             group = self.groups[name]
             if name in idle:
                 group.steps += 1
             elif tensor.grad is not None:
                 group.steps += 1
-                adam_step(
-                    tensor,
-                    tensor.grad,
-                    group.exp_avg,
-                    group.exp_avg_sq,
-                    lr=rates[name],
-                    step=group.steps,
-                    beta1=BETA1,
-                    beta2=BETA2,
-                    eps=EPSILON,
-                    backend=self._backend,
-                )
+                moments = group.exp_avg, group.exp_avg_sq
+                moved.append(AdamGroup(tensor, tensor.grad, *moments, rates[name], group.steps))
+        adam_step(moved, beta1=BETA1, beta2=BETA2, eps=EPSILON, backend=self._backend)
 
     def gathered(self, rows: Int64[Tensor, "kept"], added: int) -> dict[str, Moments]:
         """The moments of the given rows, in that order, then `added` rows of zeros; all new."""

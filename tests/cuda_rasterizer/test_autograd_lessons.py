@@ -8,7 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import RasterizerError, Rendering, adam_step, l1_ssim, rasterize, reference
+from cuda_rasterizer import (
+    AdamGroup,
+    RasterizerError,
+    Rendering,
+    adam_step,
+    l1_ssim,
+    rasterize,
+    reference,
+)
 from engine.training.gaussians import Gaussians
 from engine.training.trainer import Trainer
 from tests.cuda_rasterizer import scenes
@@ -355,19 +363,9 @@ def fitted(scene: SplatScene, target: Tensor, backend: str, steps: int) -> tuple
         tried = scene.replace(features=colors, opacities=logits.sigmoid())
         loss = (draw(tried, backend).color[2, 2] - target).square().sum()
         loss.backward()
-        for leaf, (exp_avg, exp_avg_sq) in moments.items():
-            adam_step(
-                leaf,
-                leaf.grad,
-                exp_avg,
-                exp_avg_sq,
-                lr=0.03,
-                step=step,
-                beta1=0.9,
-                beta2=0.999,
-                eps=1e-15,
-                backend=backend,
-            )
+        groups = [AdamGroup(leaf, leaf.grad, *pair, 0.03, step) for leaf, pair in moments.items()]
+        adam_step(groups, beta1=0.9, beta2=0.999, eps=1e-15, backend=backend)
+        for leaf in moments:
             leaf.grad = None
     return colors.detach(), logits.detach().sigmoid()
 

@@ -32,7 +32,11 @@ OPTIONS = {"eps": 1e-6, "atol": 1e-6, "rtol": 1e-5}
 
 
 def check(
-    scene: SplatScene, cutoffs: Cutoffs = CLASSIC, antialiased: bool = False, **options: bool
+    scene: SplatScene,
+    cutoffs: Cutoffs = CLASSIC,
+    antialiased: bool = False,
+    raw: bool = False,
+    **options: bool,
 ) -> None:
     scene = scene.with_gradients()
     pose = scene.world_to_camera.requires_grad_()
@@ -43,7 +47,7 @@ def check(
         changed = scene.replace(
             **dict(zip(names, splats, strict=True)), world_to_camera=world_to_camera
         )
-        rendering = draw(changed, cutoffs=cutoffs, antialiased=antialiased)
+        rendering = draw(changed, cutoffs=cutoffs, antialiased=antialiased, raw=raw)
         return rendering.color, rendering.alpha, rendering.depth
 
     leaves = (*(leaf for _, leaf in scene.leaves()), pose)
@@ -63,6 +67,18 @@ def test_every_derivative_equals_its_finite_difference(cutoffs, antialiased, cha
     # Two channels go through the code for any number of them, three through their own; one whole
     # Jacobian of each rule is enough, the other is compared along a random direction.
     check(scene, cutoffs, antialiased, fast_mode=channels == 2)
+
+
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_derivatives_by_logarithms_and_logits(antialiased):
+    scene = clear_of_decisions(
+        lambda seed: scenes.random_scene(
+            seed, 4, 5, 4, opacity_range=(0.1, 0.95), scale_range=(0.1, 0.6)
+        ),
+        antialiased=antialiased,
+    )
+    raw = scene.replace(scales=scene.scales.log(), opacities=scene.opacities.logit())
+    check(raw, antialiased=antialiased, raw=True)
 
 
 def test_derivatives_across_several_tiles_and_many_splats():

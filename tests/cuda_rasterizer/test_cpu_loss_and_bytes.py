@@ -1,9 +1,9 @@
-"""The fused loss, Adam and the conversion to bytes against plain torch."""
+"""The fused loss and the conversion to bytes against plain torch."""
 
 import pytest
 import torch
 
-from cuda_rasterizer import RasterizerError, adam_step, l1_ssim, to_rgba8
+from cuda_rasterizer import RasterizerError, l1_ssim, to_rgba8
 
 pytestmark = pytest.mark.usefixtures("fast_backend")
 
@@ -65,57 +65,6 @@ def test_pictures_that_do_not_match_are_refused():
     target = torch.rand(4, 4, 3, requires_grad=True)
     with pytest.raises(RasterizerError, match="the target asks for a gradient"):
         l1_ssim(torch.rand(4, 4, 3), target, 0.2, backend="cpu")
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_adam_takes_the_steps_of_torch(dtype):
-    random = torch.Generator().manual_seed(1)
-    ours = torch.randn(1000, 3, generator=random).to(dtype)
-    theirs = ours.clone().requires_grad_()
-    optimizer = torch.optim.Adam([theirs], lr=0.01, eps=1e-15)
-    mean, square = torch.zeros_like(ours), torch.zeros_like(ours)
-    for step in range(1, 21):
-        gradient = torch.randn(1000, 3, generator=random).to(dtype) * 10.0 ** (step % 5 - 3)
-        theirs.grad = gradient.clone()
-        optimizer.step()
-        adam_step(
-            *(ours, gradient, mean, square),
-            lr=0.01,
-            step=step,
-            beta1=0.9,
-            beta2=0.999,
-            eps=1e-15,
-            backend="cpu",
-        )
-    # A rounding a step, each a millionth part of a step of 0.01.
-    tolerance = 1e-6 if dtype == torch.float32 else 1e-14
-    torch.testing.assert_close(ours, theirs.detach(), rtol=0, atol=tolerance)
-
-
-def test_adam_leaves_a_parameter_alone_whose_gradient_was_always_zero():
-    parameter = torch.randn(5)
-    before, zeros = parameter.clone(), torch.zeros(5)
-    adam_step(
-        *(parameter, zeros.clone(), zeros.clone(), zeros.clone()),
-        lr=0.1,
-        step=1,
-        beta1=0.9,
-        beta2=0.999,
-        eps=1e-15,
-        backend="cpu",
-    )
-    assert torch.equal(parameter, before)
-
-
-def test_adam_refuses_what_it_cannot_change_in_place():
-    rates = {"lr": 0.1, "beta1": 0.9, "beta2": 0.999, "eps": 1e-15, "backend": "cpu"}
-    wide = torch.zeros(4, 6)[:, ::2]
-    with pytest.raises(RasterizerError, match="the parameter is not contiguous"):
-        adam_step(wide, torch.zeros(4, 3), torch.zeros(4, 3), torch.zeros(4, 3), step=1, **rates)
-    with pytest.raises(RasterizerError, match="count from 1"):
-        adam_step(*(torch.zeros(2) for _ in range(4)), step=0, **rates)
-    with pytest.raises(RasterizerError, match="the mean is"):
-        adam_step(torch.zeros(2), torch.zeros(2), torch.zeros(3), torch.zeros(2), step=1, **rates)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])

@@ -1,0 +1,75 @@
+// Numbers and vectors of three, in words that the CPU's compilers and CUDA's have in common.
+#pragma once
+
+#ifndef SPLATSCOPE_ISA
+#define SPLATSCOPE_ISA portable
+#endif
+
+#ifndef SPLATSCOPE_FUNCTION  // which cuda/dialect.h defines, together with these words
+#include <cmath>
+#define SPLATSCOPE_FUNCTION inline
+
+namespace splatscope {
+namespace SPLATSCOPE_ISA {
+
+template <typename Real>
+inline Real square_root(Real x) {
+    return std::sqrt(x);
+}
+template <typename Real>
+inline Real exponential_of(Real x) {
+    return std::exp(x);
+}
+template <typename Real>
+inline Real logarithm(Real x) {
+    return std::log(x);
+}
+template <typename Real>
+inline Real ceiling(Real x) {
+    return std::ceil(x);
+}
+
+}  // namespace SPLATSCOPE_ISA
+}  // namespace splatscope
+#endif
+
+namespace splatscope {
+namespace SPLATSCOPE_ISA {
+
+template <typename Real>
+SPLATSCOPE_FUNCTION bool is_finite(Real value) {
+    return value - value == Real(0);
+}
+template <typename Real>
+SPLATSCOPE_FUNCTION Real sigmoid(Real x) {
+    return Real(1) / (Real(1) + exponential_of(-x));
+}
+
+template <typename Real>
+struct Vector3 {
+    Real x, y, z;
+};
+
+template <typename Real>
+SPLATSCOPE_FUNCTION Vector3<Real> load3(const Real* p) {
+    return {p[0], p[1], p[2]};
+}
+template <typename Real>
+SPLATSCOPE_FUNCTION Real dot(const Vector3<Real>& a, const Vector3<Real>& b) {
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+template <typename Real>
+SPLATSCOPE_FUNCTION Vector3<Real> cross(const Vector3<Real>& a, const Vector3<Real>& b) {
+    return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+template <typename Real>
+SPLATSCOPE_FUNCTION Vector3<Real> times(const Vector3<Real>& a, const Vector3<Real>& b) {
+    return {a.x * b.x, a.y * b.y, a.z * b.z};
+}
+template <typename Real>
+SPLATSCOPE_FUNCTION Vector3<Real> combine(Real s, const Vector3<Real>& a, Real t, const Vector3<Real>& b) {
+    return {s * a.x + t * b.x, s * a.y + t * b.y, s * a.z + t * b.z};
+}
+
+}  // namespace SPLATSCOPE_ISA
+}  // namespace splatscope
