@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from app.start_signals import end_the_start
 from engine import cli
 
 _FOR_CLI = (*cli.WORDS, "--version", "--help", "-h")
@@ -13,12 +14,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in _FOR_CLI:
         return cli.main(given)
-    # torch before Qt: the two bring OpenMP and C++ runtimes, and torch's must be found first
-    import torch  # noqa: F401
-
+    end_the_start()
     from app.application import run_window
 
-    return run_window(given)
+    return run_window(given, shows_sign=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""Ctrl+C in the terminal and a polite kill close the window as its own button would."""
+"""Ctrl+C in the terminal and a polite kill close the window as its own button would.
+
+A signal that arrives before the window waits until it is there; what ends the program before even
+this one listens is in `start_signals`.
+"""
 
 import signal
 import socket
@@ -6,7 +10,7 @@ from types import FrameType
 
 from PySide6.QtCore import QObject, QSocketNotifier, Signal
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from app.start_signals import SIGNALS
 
 
 class Interrupts(QObject):
@@ -33,6 +37,7 @@ class Interrupts(QObject):
         self._notifier.setEnabled(False)
         self._reading.close()
         self._writing.close()
+        self.deleteLater()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.number = number

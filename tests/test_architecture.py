@@ -1,6 +1,7 @@
 """The layers hold: app over engine over cuda_rasterizer, Qt in app, torch before Qt."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,15 +51,13 @@ def test_qt_is_imported_in_app_only(package):
 
 def test_the_entry_imports_torch_before_anything_that_brings_qt():
     # Both bring OpenMP and C++ run-times; the window needs torch's to be found first.
-    text = (ROOT / "app" / "__main__.py").read_text(encoding="utf-8")
-    assert text.index("import torch") < text.index("from app.application import")
-    before = {
-        name
-        for node in ast.parse(text).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in [ast.unparse(node)]
-    }
-    assert not any(word in line for line in before for word in QT)
+    text = (ROOT / "app" / "application.py").read_text(encoding="utf-8")
+    assert text.index("import torch") < text.index("from app.window_program import")
+    code = "import sys, app.__main__, app.application; print(*sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not (QT | {"torch"}) & set(found.stdout.split())
 
 
 def test_no_import_is_relative():

@@ -2,7 +2,7 @@
 
 Qt aborts the process when the display is dead or a library is missing, and a broken GL driver may
 take the process with it. So a child tries first. It is started early and read late, while the
-parent imports torch.
+parent imports torch; meanwhile it may show that the program is starting.
 """
 
 import dataclasses
@@ -10,19 +10,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
 
-PROBE = """
-import json
-from PySide6.QtGui import QGuiApplication, QOffscreenSurface, QOpenGLContext
-application = QGuiApplication(["probe"])
-found = {"platform": application.platformName(), "renderer": None}
-context, surface = QOpenGLContext(), QOffscreenSurface()
-surface.create()
-if context.create() and context.makeCurrent(surface):
-    found["renderer"] = context.functions().glGetString(0x1F01)
-    context.doneCurrent()
-print(json.dumps(found))
-"""
+CHILD = Path(__file__).with_name("display_child.py")
 LIMIT_S = 20.0
 SOFTWARE_RENDERERS = ("llvmpipe", "softpipe", "swrast", "software rasterizer", "gdi generic")
 WITHOUT_SCREEN = ("offscreen", "minimal", "vnc", "linuxfb", "eglfs")
@@ -46,12 +38,15 @@ class ViewportChoice:
 
 
 class DisplayProbe:
-    """A running probe; `result` waits for it."""
+    """A running probe; `result` waits for what it finds, `end` for its end.
 
-    def __init__(self) -> None:
+    With `sign_colors` (ground, text, quiet text) it shows a sign from then on until `put_away`.
+    """
+
+    def __init__(self, sign_colors: Sequence[str] = ()) -> None:
         self._child = subprocess.Popen(
-            [sys.executable, "-c", PROBE],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, str(CHILD), *sign_colors],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -59,17 +54,38 @@ class DisplayProbe:
 
     def result(self, limit_s: float = LIMIT_S) -> DisplayFound:
         """What the child found out, or why it did not."""
+        assert self._child.stdout is not None
+        assert self._child.stderr is not None
+        late = threading.Timer(limit_s, self._child.kill)
+        late.start()
+        output = self._child.stdout.read()  # ends when the child has told, or has ended
+        was_killed = late.finished.is_set()
+        late.cancel()
+        if output:
+            found = json.loads(output)
+            return DisplayFound(found["platform"], found["renderer"], "")
+        errors = self._child.stderr.read()
+        code = self._child.wait()
+        if was_killed:
+            return DisplayFound("", None, f"the display gave no answer within {limit_s:g} s")
+        return DisplayFound("", None, _trouble(errors, code))
+
+    def put_away(self) -> None:
+        """Take the sign off the screen."""
+        if self._child.stdin is not None and not self._child.stdin.closed:
+            self._child.stdin.close()
+
+    def end(self) -> None:
+        """Wait for the child's end; it has nothing left to do."""
+        self.put_away()
         try:
-            output, errors = self._child.communicate(timeout=limit_s)
+            self._child.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             self._child.kill()
-            self._child.communicate()
-            return DisplayFound("", None, f"the display gave no answer within {limit_s:g} s")
-        try:
-            found = json.loads(output)
-        except json.JSONDecodeError:
-            return DisplayFound("", None, _trouble(errors, self._child.returncode))
-        return DisplayFound(found["platform"], found["renderer"], "")
+            self._child.wait()
+        for stream in (self._child.stdout, self._child.stderr):
+            if stream is not None:
+                stream.close()
 
 
 def _trouble(errors: str, code: int) -> str:

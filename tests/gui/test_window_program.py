@@ -1,7 +1,5 @@
 """The window program from its arguments to its exit code."""
 
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -12,13 +10,15 @@ from pytestqt.qtbot import QtBot
 
 from app.application import run_window
 from app.main_window import MainWindow
+from app.palette import DARK
+from app.viewport.display_probe import DisplayProbe
 from engine.messages import OpenScene, Shutdown, State
+from tests.child_process import run_program, run_python
 from tests.gui.private_display import PrivateDisplay
 from tests.gui.scripted_engine import ScriptedEngine
 from tests.gui.window_room import LIMIT_MS
 
 pytestmark = pytest.mark.gl
-PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.mark.parametrize("wish", ["auto", "gl", "painted"])
@@ -66,15 +66,7 @@ def test_wrong_arguments_are_named_and_end_with_2(display: PrivateDisplay) -> No
         (["--opacitylr", "1"], "did you mean --opacity-lr"),
         (["--preset", "clasic"], "Did you mean classic?"),
     ):
-        found = subprocess.run(
-            [sys.executable, "-m", "app", *arguments],
-            cwd=PROJECT,
-            env=display.environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        found = run_python("-m", "app", *arguments, variables=display.environment())
         assert found.returncode == 2
         assert words in found.stderr
 
@@ -82,16 +74,50 @@ def test_wrong_arguments_are_named_and_end_with_2(display: PrivateDisplay) -> No
 def test_without_a_display_the_program_says_so(display: PrivateDisplay) -> None:
     environment = display.environment()
     environment["DISPLAY"] = ":4242"
-    found = subprocess.run(
-        [sys.executable, "-m", "app", "demo"],
-        cwd=PROJECT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    found = run_python("-m", "app", "demo", variables=environment)
     assert found.returncode == 1
     assert "No window can be opened" in found.stderr
     assert ":4242" in found.stderr
     assert "splatscope train" in found.stderr
+
+
+def test_a_sign_stands_on_the_screen_until_the_window_is_there(
+    display: PrivateDisplay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in display.environment().items():
+        monkeypatch.setenv(name, value)
+    find = ("xdotool", "search", "--onlyvisible", "--name", "Splatscope is starting")
+    probe = DisplayProbe((DARK.panel, DARK.text, DARK.muted))
+    try:
+        assert probe.result().trouble == ""
+        # --sync waits until there is one
+        assert run_program("xdotool", "search", "--sync", *find[2:], seconds=20).stdout
+    finally:
+        probe.end()
+    assert run_program(*find, seconds=20).stdout == ""
+
+
+def test_broken_preferences_are_told_by_a_card_that_stays(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPLATSCOPE_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "preferences.json").write_text("{ not json", encoding="utf-8")
+    told: list[str] = []
+
+    def look() -> None:
+        windows = [w for w in QApplication.topLevelWidgets() if isinstance(w, MainWindow)]
+        shown = [w for w in windows if w.isVisible() and w.session._engine is engine]
+        if shown:
+            poll.stop()
+            told.extend(card.problem.message for card in shown[0].error_cards.cards)
+            shown[0].close()
+
+    engine = ScriptedEngine()
+    poll = QTimer()
+    poll.setInterval(20)
+    poll.timeout.connect(look)
+    poll.start()
+    assert run_window([], engine) == 0
+    assert len(told) == 1
+    assert "preferences.json.bad" in told[0]
+    assert (tmp_path / "preferences.json.bad").is_file()

@@ -1,0 +1,88 @@
+"""Ctrl+C and a polite kill end the program in order, whenever they come."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.run.run_folder import RunFolder
+from tests.gui.private_display import PrivateDisplay
+
+pytestmark = pytest.mark.gl
+PROJECT = Path(__file__).resolve().parent.parent.parent
+LIMIT_S = 60.0
+FLAGS = ("--resolution", "4", "--evaluation-interval", "0", "--checkpoint-interval", "0")
+
+
+@pytest.fixture
+def begin(display: PrivateDisplay, tmp_path: Path) -> Callable[..., "subprocess.Popen[str]"]:
+    """Start the program as a shell does it in the background: with Ctrl+C ignored."""
+    own = {"XDG_DATA_HOME": "data", "SPLATSCOPE_CONFIG_DIR": "config", "SPLATSCOPE_LOG_DIR": "logs"}
+    folders = {name: str(tmp_path / folder) for name, folder in own.items()}
+
+    def start(*arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "app", *arguments],
+            cwd=PROJECT,
+            env=display.environment() | folders,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        )
+
+    return start
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def end_of(program: "subprocess.Popen[str]") -> tuple[int, str]:
+    _, errors = program.communicate(timeout=LIMIT_S)
+    return program.returncode, errors
+
+
+def test_ctrl_c_while_the_program_starts_ends_it_at_once_without_a_traceback(
+    begin: Callable[..., "subprocess.Popen[str]"],
+) -> None:
+    program = begin("demo")
+    status = Path(f"/proc/{program.pid}/status")
+
+    def heeds_ctrl_c() -> bool:
+        caught = next(line for line in status.read_text().splitlines() if "SigCgt" in line)
+        return bool(int(caught.split()[1], 16) & 1 << (signal.SIGINT - 1))
+
+    wait_until(heeds_ctrl_c, "a handler of SIGINT")
+    os.kill(program.pid, signal.SIGINT)
+    assert end_of(program) == (130, "")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_while_training_saves_and_is_told_by_the_exit_code(
+    begin: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, number: int, code: int
+) -> None:
+    program = begin("demo", *FLAGS)
+    runs = tmp_path / "data"
+    wait_until(lambda: any(p.stat().st_size for p in runs.rglob("metrics.jsonl")), "steps")
+    os.kill(program.pid, number)
+    assert end_of(program)[0] == code
+    run = RunFolder(next(runs.rglob("run.toml")).parent)
+    assert run.last_checkpoint() is not None
+
+
+def test_a_signal_while_loading_ends_without_a_run(
+    begin: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    program = begin("demo", *FLAGS)
+    log = tmp_path / "logs" / "splatscope.log"
+    wait_until(lambda: log.exists() and "The view is" in log.read_text(), "the window")
+    os.kill(program.pid, signal.SIGTERM)
+    assert end_of(program)[0] == 143
