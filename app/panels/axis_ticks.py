@@ -64,6 +64,11 @@ def padded_range(low: float, high: float, padding: float = 0.06) -> tuple[float,
     return low - air, high + air
 
 
+def range_from_zero(high: float, padding: float = 0.08) -> tuple[float, float]:
+    """A range from zero to a little above `high`, for amounts; never empty."""
+    return 0.0, (high if high > 0 else 1.0) * (1 + padding)
+
+
 def grown_end(last: float) -> float:
     """The right end of a step axis: a round number a little beyond `last`.
 

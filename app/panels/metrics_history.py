@@ -63,11 +63,6 @@ class Table:
         """How many of the values appended make one stored point."""
         return self._stride
 
-    @property
-    def memory_bytes(self) -> int:
-        """What the columns occupy."""
-        return self._rows.nbytes + self._waiting.nbytes
-
     def column(self, name: str) -> np.ndarray:
         """The stored points of one column, read-only."""
         view = self._rows[self._names.index(name), : self._length]

@@ -1,6 +1,8 @@
 """The plots: loss by term, PSNR, splats and speed, with marks where things happened.
 
-Numbers are taken in as they come; the plots are drawn anew at most twice a second, from as many
+As many stand side by side as there is room for; a button in the last one turns to the others.
+
+Numbers are taken in as they come; the plots are drawn anew at most once a second, from as many
 points as they have pixels, and only while they can be seen.
 """
 
@@ -27,9 +29,15 @@ from engine.messages import (
 )
 from engine.settings import setting_info
 
-REPAINT_INTERVAL_MS = 500
+REPAINT_INTERVAL_MS = 1000  # training pays for every drawing: 2 % of its speed at 500
 CALM_POINTS = 8  # a training photo's PSNR is drawn as means of at least so many steps
-WIDE_PX = 1150  # from here on the speed has a plot of its own
+# from so many px on, which plots are shown together; the last of each page turns to the next
+PAGES = (
+    (1150, ((0, 1, 2, 3),)),
+    (480, ((0, 1, 2), (0, 1, 3))),
+    (320, ((0, 1), (2, 3))),
+    (0, ((0,), (1,), (2,), (3,))),
+)
 UNMARKED_GROUPS = ("preview", "device")  # changes that do not touch what is learnt
 
 LOSS_CURVES = (
@@ -43,7 +51,7 @@ SPEED_CURVES = (Curve("speed", "steps/s", "accent", digits=3),)
 
 
 class MetricsPanel(Panel):
-    """Four plots in a row; in a narrow window splats and speed share a place."""
+    """Four plots in a row; in a narrow window they share places."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Metrics", parent)
@@ -53,7 +61,7 @@ class MetricsPanel(Panel):
         self.history = MetricsHistory()
         self._first_step = 0
         self._zoom: tuple[float, float] | None = None
-        self._shows_speed = False
+        self._page = 0
         self._repaint_timer = QTimer(self)
         self._repaint_timer.setInterval(REPAINT_INTERVAL_MS)
         self._repaint_timer.setSingleShot(True)
@@ -61,8 +69,8 @@ class MetricsPanel(Panel):
         self.is_stale = False  # numbers have come that are not drawn yet
         self.loss = Plot("Loss", LOSS_CURVES, can_log=True, parent=self)
         self.psnr = Plot("PSNR", PSNR_CURVES, parent=self)
-        self.splats = Plot("Splats", SPLAT_CURVES, parent=self)
-        self.speed = Plot("Speed", SPEED_CURVES, parent=self)
+        self.splats = Plot("Splats", SPLAT_CURVES, from_zero=True, parent=self)
+        self.speed = Plot("Speed", SPEED_CURVES, from_zero=True, parent=self)
         self.plots = (self.loss, self.psnr, self.splats, self.speed)
         self._build()
 
@@ -220,10 +228,9 @@ class MetricsPanel(Panel):
         self._log.setCheckable(True)
         self._log.toggled.connect(self.set_logarithmic)
         self.loss.log_toggled.connect(self.set_logarithmic)
-        self.to_speed = self._header_button(self.splats, "speed ▸", "Show the speed instead")
-        self.to_speed.clicked.connect(self._show_speed)
-        self.to_splats = self._header_button(self.speed, "◂ splats", "Show the splats instead")
-        self.to_splats.clicked.connect(self._show_splats)
+        self.turn_buttons = [self._header_button(plot, "▸", "") for plot in self.plots]
+        for button in self.turn_buttons:
+            button.clicked.connect(self._turn_page)
         self._arrange()
 
     def _header_button(self, plot: Plot, text: str, meaning: str) -> QToolButton:
@@ -235,21 +242,27 @@ class MetricsPanel(Panel):
         plot.header.add_control(button)
         return button
 
-    def _show_speed(self) -> None:
-        self._shows_speed = True
-        self._arrange()
-        self._repaint()
-        self.to_splats.setFocus()
+    @property
+    def _pages(self) -> tuple[tuple[int, ...], ...]:
+        return next(pages for width, pages in PAGES if self.width() >= width)
 
-    def _show_splats(self) -> None:
-        self._shows_speed = False
+    def _turn_page(self) -> None:
+        self._page = (self._page + 1) % len(self._pages)
         self._arrange()
         self._repaint()
-        self.to_speed.setFocus()
+        self.turn_buttons[self._pages[self._page][-1]].setFocus()
 
     def _arrange(self) -> None:
-        wide = self.width() >= WIDE_PX
-        self.splats.setVisible(wide or not self._shows_speed)
-        self.speed.setVisible(wide or self._shows_speed)
-        self.to_speed.setVisible(not wide)
-        self.to_splats.setVisible(not wide)
+        pages = self._pages
+        self._page %= len(pages)
+        shown, following = pages[self._page], pages[(self._page + 1) % len(pages)]
+        for place, (plot, button) in enumerate(zip(self.plots, self.turn_buttons, strict=True)):
+            plot.setVisible(place in shown)
+            button.setVisible(place == shown[-1] and len(pages) > 1)
+            other = next((i for i in following if i not in shown), following[0])
+            name = self.plots[other].title
+            back = self._page == len(pages) - 1
+            button.setText(f"◂ {name.lower()}" if back else f"{name.lower()} ▸")
+            meaning = f"Show {name} instead"
+            button.setToolTip(meaning)
+            button.setAccessibleName(meaning)

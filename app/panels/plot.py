@@ -26,10 +26,17 @@ from PySide6.QtWidgets import (
 )
 
 from app.palette import DARK, Palette
-from app.panels.axis_ticks import grown_end, linear_ticks, log_ticks, padded_range
+from app.panels.axis_ticks import (
+    grown_end,
+    linear_ticks,
+    log_ticks,
+    padded_range,
+    range_from_zero,
+)
 from app.panels.mark_lines import MarkLines
-from app.panels.metrics_history import Mark, MarkKind, nearest
+from app.panels.metrics_history import Mark
 from app.panels.plot_header import Curve, PlotHeader
+from app.panels.plot_reading import reading_text
 from app.theme import set_role
 
 AXIS_WIDTH_PX = 40
@@ -52,9 +59,11 @@ class Plot(QWidget):
         title: str,
         curves: Sequence[Curve],
         can_log: bool = False,
+        from_zero: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        self._from_zero = from_zero
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_role(self, "panel")
         self.setAccessibleName(f"Plot of {title}")
@@ -71,6 +80,7 @@ class Plot(QWidget):
         self._data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._marks: Sequence[Mark] = ()
         self._cursor_step: float | None = None
+        self._ticks: list[list[str]] = [[], []]
         outer = QVBoxLayout(self)
         outer.setContentsMargins(12, 10, 8, 6)
         outer.setSpacing(6)
@@ -78,6 +88,7 @@ class Plot(QWidget):
         outer.addWidget(self.header)
         outer.addWidget(self._build_view(), 1)
         self._build_reading()
+        self._write_ticks()
         self.set_colors(DARK)
 
     # --- what is shown --------------------------------------------------------------------------
@@ -104,6 +115,11 @@ class Plot(QWidget):
         """What is shown under the pointer; "" for nothing."""
         return self._reading.text() if self._reading.isVisibleTo(self) else ""
 
+    @property
+    def tick_words(self) -> tuple[list[str], list[str]]:
+        """What stands at the ticks of the lower and of the left axis."""
+        return self._ticks[1], self._ticks[0]
+
     def legend_text(self, key: str) -> str:
         """A curve's word in the legend."""
         return self.header.text(key)
@@ -123,7 +139,13 @@ class Plot(QWidget):
         self._data[key] = (x, y)
         shown = np.log10(np.maximum(y, 1e-12)) if self.logarithmic else y
         self._items[key].setData(x, shown)
-        self._empty.setVisible(not any(len(points[0]) for points in self._data.values()))
+        if self._empty.isVisibleTo(self) is self._has_points:
+            self._empty.setVisible(not self._has_points)
+            self._write_ticks()
+
+    @property
+    def _has_points(self) -> bool:
+        return any(len(points[0]) for points in self._data.values())
 
     def set_marks(self, marks: Sequence[Mark]) -> None:
         """Draw these marks."""
@@ -147,6 +169,9 @@ class Plot(QWidget):
         if not lows:
             return
         low, high = min(lows), max(highs)
+        if self._from_zero:
+            self._box.setYRange(*range_from_zero(high), padding=0)
+            return
         if self.logarithmic:
             low, high = float(np.log10(max(low, 1e-12))), float(np.log10(max(high, 1e-12)))
         self._box.setYRange(*padded_range(low, high), padding=0)
@@ -190,10 +215,11 @@ class Plot(QWidget):
             self._reading.hide()
             return
         self._cursor.setPos(step)
-        text = self._reading_text(step)
+        low, high = self.view_range
+        reach = (high - low) / self.columns * MARK_REACH_PX
+        text = reading_text(self._curves, self._data, self._marks, step, reach, self._colors)
         self._reading.setVisible(bool(text))
         self._reading.setText(text)
-        low, high = self.view_range
         on_right = step > (low + high) / 2
         area = self._view.geometry()
         left = area.left() + AXIS_WIDTH_PX + 4
@@ -355,36 +381,19 @@ class Plot(QWidget):
     # --- writing --------------------------------------------------------------------------------
 
     def _write_ticks(self, *_: object) -> None:
+        if not self._has_points:
+            self._set_ticks([], [])
+            return
         (left, right), (bottom, top) = self._box.viewRange()
         across = max(int(self._box.width()) // 48, 2)
         upward = max(int(self._box.height()) // 26, 2)
         ticks = log_ticks if self.logarithmic else linear_ticks
         height = max(self._box.height(), 1.0)
         highest = top - (top - bottom) * TICK_MARGIN_PX / height  # above, half a number is cut off
-        self._axes[0].setTicks([[t for t in ticks(bottom, top, upward) if t[0] <= highest]])
-        self._axes[1].setTicks([linear_ticks(left, right, across)])
+        left_ticks = [tick for tick in ticks(bottom, top, upward) if tick[0] <= highest]
+        self._set_ticks(left_ticks, linear_ticks(left, right, across))
 
-    def _reading_text(self, step: float) -> str:
-        lines = []
-        shown_step: float | None = None
-        for curve in self._curves:
-            x, y = self.data(curve.key)
-            index = nearest(x, step)
-            if index is None:
-                continue
-            if shown_step is None or not curve.dots:
-                shown_step = float(x[index])
-            color = getattr(self._colors, curve.color)
-            value = f"{y[index]:,.{curve.digits}g}" if y[index] < 1e4 else f"{y[index]:,.0f}"
-            lines.append(f'<span style="color:{color}">{curve.word} {value}</span>')
-        if shown_step is None:
-            return ""
-        lines.insert(0, f"step {shown_step:,.0f}")
-        low, high = self.view_range
-        reach = (high - low) / self.columns * MARK_REACH_PX
-        for mark in self._marks:
-            if abs(mark.step - step) <= reach:
-                is_change = mark.kind in (MarkKind.CHANGE, MarkKind.LOSS)
-                color = self._colors.changed if is_change else self._colors.muted
-                lines.append(f'<span style="color:{color}">{mark.step:,} {mark.text}</span>')
-        return "<br>".join(lines[:9])
+    def _set_ticks(self, left: list[tuple[float, str]], bottom: list[tuple[float, str]]) -> None:
+        for axis, ticks in zip(self._axes, (left, bottom), strict=True):
+            axis.setTicks([ticks])
+        self._ticks = [[word for _, word in ticks] for ticks in (left, bottom)]

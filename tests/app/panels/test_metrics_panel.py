@@ -159,18 +159,49 @@ def test_a_zoom_holds_for_all_plots_until_everything_is_asked_for(
     assert panel.loss.view_range[1] >= 5_100
 
 
-def test_splats_and_speed_share_a_place_in_a_narrow_window(
+@pytest.mark.parametrize(
+    ("width", "pages"),
+    [
+        (1_400, [["Loss", "PSNR", "Splats", "Speed"]]),
+        (800, [["Loss", "PSNR", "Splats"], ["Loss", "PSNR", "Speed"]]),
+        (400, [["Loss", "PSNR"], ["Splats", "Speed"]]),
+        (170, [["Loss"], ["PSNR"], ["Splats"], ["Speed"]]),
+    ],
+)
+def test_plots_share_places_where_there_is_little_room(
+    panel: MetricsPanel, width: int, pages: list[list[str]]
+) -> None:
+    panel.resize(width, 240)
+    QApplication.processEvents()
+    for number, page in enumerate(pages):
+        assert [plot.title for plot in panel.plots if plot.isVisible()] == page
+        buttons = [button for button in panel.turn_buttons if button.isVisible()]
+        assert len(buttons) == (len(pages) > 1)
+        following = pages[(number + 1) % len(pages)]
+        if buttons:
+            new = next(title for title in following if title not in page)
+            assert new.lower() in buttons[0].text()
+            buttons[0].click()
+    assert [plot.title for plot in panel.plots if plot.isVisible()] == pages[0]
+
+
+def test_plots_without_points_have_no_ticks(panel: MetricsPanel, qtbot: QtBot) -> None:
+    assert panel.loss.tick_words == ([], [])
+    panel.handle(stepped(range(1, 101)))
+    drawn(panel, qtbot)
+    across, up = panel.loss.tick_words
+    assert len(across) > 1
+    assert len(up) > 1
+
+
+def test_an_amount_that_does_not_change_is_drawn_above_zero(
     panel: MetricsPanel, qtbot: QtBot
 ) -> None:
-    assert panel.splats.isVisible()
-    assert not panel.speed.isVisible()
-    panel.to_speed.click()
-    assert not panel.splats.isVisible()
-    assert panel.speed.isVisible()
-    panel.resize(1_400, 240)
-    qtbot.waitUntil(panel.splats.isVisible, timeout=2_000)
-    assert panel.speed.isVisible()
-    assert not panel.to_speed.isVisible()
+    panel.handle(stepped(range(1, 101), splats=5_900))
+    drawn(panel, qtbot)
+    low, high = panel.splats.height_range
+    assert low == 0
+    assert 5_900 < high < 7_000
 
 
 def test_a_plot_can_be_copied_as_values_and_as_a_picture(panel: MetricsPanel, qtbot: QtBot) -> None:
