@@ -1,13 +1,16 @@
-"""What the check of the scene found, the gravest first."""
+"""What the check of the scene found, the gravest first, and many of one kind as one."""
 
+from collections.abc import Sequence
 from html import escape
 
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QTextOption
 from PySide6.QtWidgets import QTextBrowser, QWidget
 
 from app.palette import Palette
 from app.panels.panel import Panel
 from app.theme import set_role
+from engine.dataset.findings import Told, grouped
 from engine.messages import Event, FindingSummary, SceneOpened, State
 
 SEVERITIES = (
@@ -19,7 +22,7 @@ SHOWN_OF_ONE_KIND = 100
 
 
 class FindingsPanel(Panel):
-    """Findings grouped by severity; their texts and file names can be selected and copied."""
+    """Findings by severity and code; their texts and file names can be selected and copied."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Scene check", parent)
@@ -29,6 +32,9 @@ class FindingsPanel(Panel):
         self.view.setTabChangesFocus(True)
         self.view.setAccessibleName("Findings of the scene check")
         self.view.document().setDocumentMargin(0)
+        self.view.setOpenLinks(False)
+        self.view.anchorClicked.connect(self._turn_group)
+        self._unfolded: set[str] = set()  # codes
         set_role(self.view, "log")
         self.body.addWidget(self.view, 1)
         self._show()
@@ -37,6 +43,7 @@ class FindingsPanel(Panel):
         """Show the findings of a scene."""
         if isinstance(event, SceneOpened):
             self._findings = event.findings
+            self._unfolded.clear()
             self._show()
 
     def set_state(self, state: State) -> None:
@@ -51,9 +58,18 @@ class FindingsPanel(Panel):
         super().set_colors(colors)
         self._show()
 
+    def _turn_group(self, link: QUrl) -> None:
+        """Fold a group or unfold it, and stay where the reader is."""
+        self._unfolded ^= {link.toString()}
+        bar = self.view.verticalScrollBar()
+        place = bar.value()
+        self._show()
+        bar.setValue(place)
+
     def _show(self) -> None:
         if not self._findings:
-            words = "No scene is open." if self._findings is None else "Nothing to report."
+            closed = "Checking …" if self.state is State.LOADING else "No scene is open."
+            words = closed if self._findings is None else "Nothing to report."
             self.view.setHtml(f'<p style="color:{self.colors.muted}">{words}</p>')
             return
         parts = []
@@ -62,16 +78,33 @@ class FindingsPanel(Panel):
             if matching:
                 parts.append(
                     f'<p style="color:{getattr(self.colors, color)}; margin-bottom:2px">'
-                    f"<b>{sign}&nbsp; {heading} ({len(matching):,})</b></p>"
+                    f"<b>{sign}&nbsp; {heading} ({len(grouped(matching)):,})</b></p>"
                 )
-                parts += [_paragraph(finding) for finding in matching[:SHOWN_OF_ONE_KIND]]
-                rest = len(matching) - SHOWN_OF_ONE_KIND
-                if rest > 0:
-                    parts.append(f"<p>and {rest:,} more; “splatscope check” prints them all.</p>")
+                for code in dict.fromkeys(finding.code for finding in matching):
+                    parts += self._group(code, [f for f in matching if f.code == code])
         self.view.setHtml("".join(parts))
 
+    def _group(self, code: str, findings: Sequence[FindingSummary]) -> list[str]:
+        """The paragraphs of one code: together as one, with a link that unfolds them."""
+        together = grouped(findings)
+        if len(together) == len(findings):
+            return [_paragraph(finding) for finding in findings]
+        parts = [_paragraph(finding) for finding in together]
+        if code not in self._unfolded:
+            return [*parts, self._link(code, f"▸ show all {len(findings):,}")]
+        parts.append(self._link(code, "▾ show them together"))
+        parts += [_paragraph(finding) for finding in findings[:SHOWN_OF_ONE_KIND]]
+        hidden = len(findings) - SHOWN_OF_ONE_KIND
+        if hidden > 0:
+            parts.append(f"<p>and {hidden:,} more; “splatscope check” prints them all.</p>")
+        return parts
 
-def _paragraph(finding: FindingSummary) -> str:
+    def _link(self, code: str, words: str) -> str:
+        style = f"color:{self.colors.accent}; text-decoration:none"
+        return f'<p style="margin-top:0px"><a href="{escape(code)}" style="{style}">{words}</a></p>'
+
+
+def _paragraph(finding: Told) -> str:
     message = escape(finding.message)
     name = escape(finding.file)
     if name and name in message:

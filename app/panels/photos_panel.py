@@ -12,18 +12,11 @@ from app.panels.photo_delegate import PhotoDelegate
 from app.panels.photo_list_model import Order, PhotoListModel, PhotoOrder, Role
 from app.panels.thumbnail_loader import ReadThumbnail, ThumbnailLoader
 from app.theme import set_role
+from engine.dataset.findings import skipped_files
 from engine.dataset.images import load_thumbnail
 from engine.messages import Evaluated, Event, FindingSummary, RunStarted, SceneOpened, State
 
 WITHOUT_POSE = "photo_without_pose"
-LEFT_OUT = (
-    "photo_missing",
-    "photo_size_mismatch",
-    "photo_twice",
-    "photo_unreadable",
-    "pose_invalid",
-    "distortion_invalid",
-)
 NAMES_IN_TOOLTIP = 20
 
 
@@ -41,6 +34,7 @@ class PhotosPanel(Panel):
         self.shown = PhotoOrder(self.model, self)
         self._delegate = PhotoDelegate(self)
         self._quiet = False
+        self._last = -1  # the photo chosen last, from which the next one is counted
         self._chosen_by_press = False  # the press of the click to come has emitted already
         self._build()
 
@@ -75,7 +69,7 @@ class PhotosPanel(Panel):
     def set_order(self, order: Order, _checked: bool = False) -> None:
         """Sort the list another way."""
         self.shown.set_order(order)
-        self.order_button.setText(f"{order.value} ▾")
+        self.order_button.setText(f"{order.value.removesuffix(' first')} ▾")
         self.order_button.setAccessibleName(f"Order of the photos: {order.value}")
         self.list.scrollToTop()
 
@@ -90,8 +84,9 @@ class PhotosPanel(Panel):
         self._choose_by(-1)
 
     def show_chosen(self, index: int) -> None:
-        """Mark the photo at `index` of the scene as chosen elsewhere; emits nothing."""
+        """Mark the photo at `index` of the scene as chosen elsewhere, -1: none; emits nothing."""
         self._quiet = True
+        self._last = index if index >= 0 else self._last
         place = self.shown.mapFromSource(self.model.index(index))
         if place.isValid():
             self.list.setCurrentIndex(place)
@@ -103,14 +98,15 @@ class PhotosPanel(Panel):
         count = self.shown.rowCount()
         if not count:
             return
-        current = self.list.currentIndex()
-        row = (current.row() + offset) % count if current.isValid() else (0 if offset > 0 else -1)
+        last = self.shown.mapFromSource(self.model.index(self._last))
+        row = last.row() + offset if last.isValid() else min(offset, 0)
         self.list.setCurrentIndex(self.shown.index(row % count, 0))
 
     def _take_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if not self._quiet and current.isValid():
             self._chosen_by_press = bool(QGuiApplication.mouseButtons())
-            self.photo_chosen.emit(int(current.data(int(Role.INDEX))))
+            self._last = int(current.data(int(Role.INDEX)))
+            self.photo_chosen.emit(self._last)
 
     def _take_click(self, place: QModelIndex | QPersistentModelIndex) -> None:
         # A click on the photo already chosen brings its camera back after the view has turned.
@@ -121,6 +117,7 @@ class PhotosPanel(Panel):
     # --- showing --------------------------------------------------------------------------------
 
     def _show_scene(self, event: SceneOpened) -> None:
+        self._last = -1
         self.model.set_photos(event.photos)
         self.filter.clear()
         held_out = sum(photo.held_out for photo in event.photos)
@@ -130,30 +127,27 @@ class PhotosPanel(Panel):
     def _write_footer(
         self, train: int, held_out: int, findings: tuple[FindingSummary, ...]
     ) -> None:
-        files: dict[str, set[str]] = {"without pose": set(), "left out": set()}
-        for finding in findings:
-            if finding.code == WITHOUT_POSE:
-                files["without pose"].add(finding.file)
-            elif finding.code in LEFT_OUT:
-                files["left out"].add(finding.file)
-        parts = [f"{train:,} train", f"{held_out:,} held out"]
-        tooltip = []
+        without = {finding.file for finding in findings if finding.code == WITHOUT_POSE}
+        files = {"without pose": without, "left out": skipped_files(findings) - without}
+        left_out, tooltip = [], []
         for words, names in files.items():
             if names:
-                parts.append(f"{len(names):,} {words}")
+                left_out.append(f"{len(names):,} {words}")
                 listed = sorted(names)[:NAMES_IN_TOOLTIP]
                 rest = len(names) - len(listed)
                 more = f" and {rest} more" if rest else ""
                 tooltip.append(f"{words}: {', '.join(listed)}{more}")
-        self.footer.setText("  ·  ".join(parts))
+        used = f"{train:,} train  ·  {held_out:,} held out"
+        self.footer.setText("\n".join([used, "  ·  ".join(left_out)]).strip())
         self.footer.setToolTip("\n".join(tooltip))
 
     def _show_emptiness(self) -> None:
         photos, shown = self.model.rowCount(), self.shown.rowCount()
         self.nothing.setVisible(shown == 0)
         self.list.setVisible(shown > 0)
+        closed = "The scene is being read …" if self.state is State.LOADING else "No scene is open."
         self.nothing.setText(
-            f"No photo's name has “{self.filter.text()}” in it." if photos else "No scene is open."
+            f"No photo's name has “{self.filter.text()}” in it." if photos else closed
         )
         self.filter.setEnabled(photos > 0)
         self.order_button.setEnabled(photos > 0)

@@ -3,6 +3,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
@@ -123,6 +124,8 @@ def test_findings_are_grouped_by_severity_with_sign_word_and_file(qtbot: QtBot) 
         "14 photos were undistorted.",
     ]
     panel.set_state(State.LOADING)
+    assert panel.view.toPlainText() == "Checking …"
+    panel.set_state(State.EMPTY)
     assert "No scene is open" in panel.view.toPlainText()
 
 
@@ -133,13 +136,24 @@ def test_a_scene_without_findings_says_so(qtbot: QtBot) -> None:
     assert panel.view.toPlainText() == "Nothing to report."
 
 
-def test_a_flood_of_findings_is_cut_with_a_count(qtbot: QtBot) -> None:
+def test_many_findings_of_one_kind_stand_as_one_and_unfold(qtbot: QtBot) -> None:
     panel = FindingsPanel()
     shown(qtbot, panel)
-    many = [FindingSummary("photo_missing", "error", f"{n}.jpg", "is missing") for n in range(900)]
+    many = [
+        FindingSummary("photo_missing", "warning", f"{n:03}.jpg", f"{n:03}.jpg does not exist.")
+        for n in range(900)
+    ]
     panel.handle(scene_opened(findings=many))
-    assert "Errors (900)" in panel.view.toPlainText()
-    assert "and 800 more" in panel.view.toPlainText()
+    folded = panel.view.toPlainText()
+    assert "Warnings (1)" in folded
+    assert "900 photos" in folded
+    assert len(folded.splitlines()) < 6
+    panel.view.anchorClicked.emit(QUrl("photo_missing"))
+    unfolded = panel.view.toPlainText()
+    assert "099.jpg does not exist." in unfolded
+    assert "and 800 more" in unfolded
+    panel.view.anchorClicked.emit(QUrl("photo_missing"))
+    assert panel.view.toPlainText() == folded
 
 
 def test_the_log_is_bounded_but_keeps_the_latest_errors() -> None:

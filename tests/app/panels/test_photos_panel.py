@@ -169,8 +169,30 @@ def test_the_footer_counts_what_is_used_and_what_is_not(panel: PhotosPanel) -> N
     findings.append(FindingSummary("photos_undistorted", "ok", "a", "undistorted"))
     photos = [photo("a", held_out=True), photo("b"), photo("c")]
     panel.handle(scene_opened(photos, findings))
-    assert panel.footer.text() == "2 train  ·  1 held out  ·  2 without pose  ·  1 left out"
+    lines = panel.footer.text().splitlines()
+    assert lines == ["2 train  ·  1 held out", "2 without pose  ·  1 left out"]
+    width = 248 - 26  # the panel at first, less its margins
+    metrics = panel.footer.fontMetrics()
+    assert all(metrics.horizontalAdvance(line) <= width for line in lines)
     assert "x.jpg, y.jpg" in panel.footer.toolTip()
+
+
+def test_the_next_photo_is_the_next_in_the_order_shown_also_after_the_view_has_turned(
+    panel: PhotosPanel,
+) -> None:
+    panel.handle(scene_opened([photo(name, held_out=name in "bcd") for name in "abcd"]))
+    scores = tuple(PhotoScore(*pair, 0.9) for pair in (("b", 27.9), ("c", 22.1), ("d", 25.0)))
+    panel.handle(Evaluated(1, 100, 25.0, 0.85, scores))
+    panel.set_order(Order.WORST)
+    assert names(panel) == ["c", "d", "b", "a"]
+    chosen: list[int] = []
+    panel.photo_chosen.connect(chosen.append)
+    panel.show_chosen(2)
+    panel.choose_next()
+    panel.show_chosen(-1)  # the view was turned by hand
+    panel.choose_next()
+    panel.choose_previous()
+    assert chosen == [3, 1, 3]
 
 
 def test_a_photo_that_cannot_be_decoded_is_told_and_not_tried_again(
