@@ -21,7 +21,7 @@ from engine.messages import (
     Stepped,
 )
 
-REFRESH_MS = 250
+REFRESH_MS = 500
 NOTICE_S = 8.0
 STATE_NAMES = {
     State.EMPTY: "No scene",
@@ -36,7 +36,7 @@ STATE_NAMES = {
 
 
 class StatusBar(QWidget):
-    """Takes events; repaints at most four times a second."""
+    """Takes events; repaints at most twice a second."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -44,6 +44,7 @@ class StatusBar(QWidget):
         self.state = State.EMPTY
         self._stepped: Stepped | None = None
         self._splats = 0
+        self._cap_reached = False
         self._device = ""
         self._iterations = 0
         self._step = 0
@@ -121,6 +122,10 @@ class StatusBar(QWidget):
         self._viewport_reason = reason
         self.refresh()
 
+    def set_cap_reached(self, reached: bool) -> None:
+        """Whether the splat cap has stopped the growth; shown at the next refresh."""
+        self._cap_reached = reached
+
     def show_notice(self, text: str) -> None:
         """A quiet word that goes away by itself."""
         metrics = self.notice.fontMetrics()
@@ -155,9 +160,14 @@ class StatusBar(QWidget):
             facts.append(f"{stepped.steps_per_second:.1f} steps/s")
             facts.append(f"ETA {duration(self.eta_seconds())}")
         if self._splats:
-            facts.append(counted(self._splats, "splat"))
+            cap = ", cap reached" if self._cap_reached else ""
+            facts.append(counted(self._splats, "splat") + cap)
         if stepped is not None:
             facts.append(memory(stepped.memory_bytes))
+        if stepped is not None and stepped.gpu is not None:
+            gpu = stepped.gpu
+            used = f"{memory(gpu.used_bytes)} of {memory(gpu.total_bytes)}"
+            facts.append(f"GPU {used}, {share(gpu.utilisation)} busy")
         if self._device and self.state is not State.EMPTY:
             facts.append(self._device)
         if stepped is not None:
@@ -170,10 +180,13 @@ class StatusBar(QWidget):
         self._folder = folder
         self.folder_button.setVisible(folder is not None)
         if folder is not None:
-            short = "/".join(folder.parts[-2:])
-            metrics = self.folder_button.fontMetrics()
-            self.folder_button.setText(metrics.elidedText(short, Qt.TextElideMode.ElideMiddle, 220))
+            self._fit_folder(folder)
             self.folder_button.setToolTip(f"Open the run folder {folder}")
+
+    def _fit_folder(self, folder: Path) -> None:
+        metrics, room = self.folder_button.fontMetrics(), min(220, self.width() // 4)
+        short = "/".join(folder.parts[-2:])
+        self.folder_button.setText(metrics.elidedText(short, Qt.TextElideMode.ElideMiddle, room))
 
     def _open_folder(self) -> None:
         if self._folder is not None:
@@ -187,3 +200,5 @@ class StatusBar(QWidget):
         """Leave out the quieter facts where there is little room."""
         super().resizeEvent(event)
         self.saved.setVisible(self.width() > 900)
+        if self._folder is not None:
+            self._fit_folder(self._folder)

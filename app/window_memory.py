@@ -30,7 +30,7 @@ def restore(window: "MainWindow") -> None:
         if len(sizes) == splitter.count() and all(size > 0 for size in sizes):
             splitter.setSizes(sizes)
     if preferences.closed_groups is not None:
-        window.settings_panel.set_closed_groups(preferences.closed_groups)
+        window.settings_panel.list.set_closed_groups(preferences.closed_groups)
     window.metrics_panel.set_logarithmic(preferences.logarithmic_loss)
 
 
@@ -41,7 +41,7 @@ def remember(window: "MainWindow") -> str:
     place = window.normalGeometry()
     preferences.geometry = (place.x(), place.y(), place.width(), place.height())
     preferences.theme = window.theme.colors.name
-    preferences.closed_groups = window.settings_panel.closed_groups()
+    preferences.closed_groups = window.settings_panel.list.closed_groups()
     preferences.logarithmic_loss = window.metrics_panel.logarithmic
     for name, splitter in _splitters(window).items():
         if all(splitter.sizes()):

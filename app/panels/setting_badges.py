@@ -115,11 +115,11 @@ def _refine_badge(progress: RowProgress, step: int, settings: Settings) -> Badge
     return Badge(f"next refine · step {coming:,}", Tone.CHANGED, f"next · {coming:,}")
 
 
-def cap_note(value: Value, splats: int) -> str:
-    """What the splat cap's row says when the cap lies below the count; "" otherwise."""
-    if splats <= int(value):
-        return ""
-    return f"Below the count of {splats:,}: growth has stopped."
+def cap_note(value: Value, splats: int, is_reached: bool) -> str:
+    """What the splat cap's row says when the cap has stopped the growth; "" otherwise."""
+    if splats > int(value):
+        return f"Below the count of {splats:,}: growth has stopped."
+    return "Reached: growth has stopped. Raise it for more splats." if is_reached else ""
 
 
 def rate_note(position_lr: float, extent: float) -> str:

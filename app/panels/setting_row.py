@@ -23,6 +23,7 @@ from app.panels.setting_values import (
     format_value,
     gesture_numbers,
     parse_value,
+    problem_words,
     slider_scale,
 )
 from app.theme import set_role
@@ -56,6 +57,8 @@ class SettingRow(QWidget):
         self._scale = slider_scale(info)
         self._gesture = 0
         self._unposted = False
+        self._has_error = False
+        self._note_wanted = ("", "muted", "")
         self.slider: Slider | None = None
         self.field: ValueField | None = None
         self.choice: Choice | None = None
@@ -101,6 +104,8 @@ class SettingRow(QWidget):
 
     def set_badge(self, badge: Badge | None) -> None:
         """Show a badge or none."""
+        if badge == self._badge_shown:
+            return  # asked for often: a style is dear, and training pays for it
         self.badge_text = "" if badge is None else badge.text
         self._badge_shown = badge
         if badge is not None:
@@ -111,6 +116,8 @@ class SettingRow(QWidget):
 
     def set_note(self, text: str, role: str = "muted", action: str = "") -> None:
         """A line under the row, with a button when `action` names one; "" takes it away."""
+        if (text, role, action) == self._note_wanted:
+            return
         if not self._has_error:
             self._show_note(text, role, action)
         self._note_wanted = (text, role, action)
@@ -162,8 +169,6 @@ class SettingRow(QWidget):
     # --- building -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._has_error = False
-        self._note_wanted = ("", "muted", "")
         self._outer = outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(2)
@@ -284,8 +289,8 @@ class SettingRow(QWidget):
             return
         try:
             value = parse_value(self.info, self.field.text())
-        except SettingError as error:
-            self.show_error(str(error).replace(self.info.name, self.info.label, 1))
+        except SettingError:
+            self.show_error(problem_words(self.info, self.field.text()))
             return
         self._settle_field(value)
         self.edited.emit(self.info.name, value, next(gesture_numbers))

@@ -121,6 +121,13 @@ def describe_range(info: SettingInfo) -> str:
     return f"{format_number(info.minimum)} to {format_number(info.maximum)}"
 
 
+def problem_words(info: SettingInfo, text: str) -> str:
+    """Why a typed text cannot be taken, in the words and numbers of the panel."""
+    unit = f" {info.unit}" if info.unit else ""
+    expected = f"one of {describe_range(info)}" if info.choices else describe_range(info) + unit
+    return f"“{text.strip()}” cannot be used: expected {expected}."
+
+
 def matches(info: SettingInfo, query: str) -> bool:
     """Whether every word of a search is somewhere in the setting's name, label or meaning."""
     text = f"{info.name} {info.label} {info.group_label} {info.meaning}".replace("_", " ").lower()

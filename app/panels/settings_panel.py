@@ -9,25 +9,16 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QScrollArea,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.panels.panel import Panel
 from app.panels.preset_menu import PresetMenu
 from app.panels.setting_badges import RowProgress, badge, cap_note, rate_note
-from app.panels.setting_group import SettingGroup
+from app.panels.setting_list import SettingList
 from app.panels.setting_row import SettingRow
-from app.panels.setting_values import ChangeHistory, gesture_numbers, matches
+from app.panels.setting_values import ChangeHistory, gesture_numbers
 from app.theme import set_role
 from engine.messages import (
     CommandRefused,
@@ -43,10 +34,9 @@ from engine.messages import (
     Stepped,
 )
 from engine.setting_info import Value
-from engine.settings import Settings, all_settings
+from engine.settings import Settings, setting_info
 
-BADGE_INTERVAL_MS = 250
-CLOSED_AT_FIRST = ("loss", "spherical_harmonics", "scene", "rasterizer", "preview", "device")
+BADGE_INTERVAL_MS = 500
 
 
 class SettingsPanel(Panel):
@@ -69,11 +59,10 @@ class SettingsPanel(Panel):
         self._history = ChangeHistory()
         self._step = 0
         self._splats = 0
+        self._cap_reached = False
         self._sh_degree = 0
         self._position_lr = 0.0
         self._extent = 0.0
-        self._rows: dict[str, SettingRow] = {}
-        self._groups: dict[str, SettingGroup] = {}
         self._badge_timer = QTimer(self)
         self._badge_timer.setInterval(BADGE_INTERVAL_MS)
         self._badge_timer.setSingleShot(True)
@@ -101,11 +90,6 @@ class SettingsPanel(Panel):
         return None if self._settings.differences(self._base) else self._preset
 
     @property
-    def held_names(self) -> tuple[str, ...]:
-        """The settings whose change waits for a restart."""
-        return tuple(name for name, progress in self._progress.items() if progress.held)
-
-    @property
     def summary(self) -> str:
         """The preset's name and the number of changes to it."""
         count = len(self._settings.differences(self._base))
@@ -126,23 +110,15 @@ class SettingsPanel(Panel):
         self._set_values(settings.differences(self._settings), next(gesture_numbers))
         self._show_values()
 
-    def focus_search(self) -> None:
-        """Go to the search field."""
-        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self.search.selectAll()
+    def set_cap_reached(self, reached: bool) -> None:
+        """Whether the splat cap has stopped the growth, for its row."""
+        if reached != self._cap_reached:
+            self._cap_reached = reached
+            self._show_progress_soon()
 
     def row(self, name: str) -> SettingRow:
         """The row of one setting."""
-        return self._rows[name]
-
-    def closed_groups(self) -> list[str]:
-        """The names of the groups the user has closed, to remember them."""
-        return [name for name, group in self._groups.items() if not group.is_open]
-
-    def set_closed_groups(self, names: list[str]) -> None:
-        """Close these groups and open the others."""
-        for name, group in self._groups.items():
-            group.set_open(name not in names)
+        return self.list.rows[name]
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -210,7 +186,8 @@ class SettingsPanel(Panel):
         self._settings = self._settings.changed(command.name, self._in_force[command.name])
         before = self._progress.get(command.name, RowProgress())
         self._progress[command.name] = dataclasses.replace(before, pending=False)
-        self._refusals[command.name] = reason
+        info = setting_info(command.name)
+        self._refusals[command.name] = reason.replace(info.name, info.label)
         self._show_values()
 
     def _take_refined(self, event: Refined) -> None:
@@ -251,7 +228,7 @@ class SettingsPanel(Panel):
         if self._settings[name] != self._base[name]:
             self._set_values({name: self._base[name]}, next(gesture_numbers))
         else:
-            self._rows[name].show_value(self._settings[name])
+            self.list.rows[name].show_value(self._settings[name])
 
     def _reset_all(self) -> None:
         self._set_values(self._base.differences(self._settings), next(gesture_numbers))
@@ -277,18 +254,15 @@ class SettingsPanel(Panel):
     # --- showing --------------------------------------------------------------------------------
 
     def _show_values(self) -> None:
-        for name, row in self._rows.items():
+        for name, row in self.list.rows.items():
             row.show_value(self._settings[name])
             row.set_changed(self._settings[name] != self._base[name], self._base[name])
-        for group in self._groups.values():
-            changes = [r for r in group.rows if self._is_changed(r.info.name)]
-            group.set_change_count(len(changes))
+        self.list.preset = self._preset
+        self.list.count_changes()
         self._summary.setText(f"{self.summary} ▾")
         self._summary.setAccessibleName(f"Presets; now {self.summary}")
         self.summary_changed.emit(self.summary)
         self.undo_changed.emit(self._history.can_undo, self._history.can_redo)
-        if self.only_changed.isChecked():
-            self._filter()
         self._show_progress()
 
     def _is_changed(self, name: str) -> bool:
@@ -299,7 +273,7 @@ class SettingsPanel(Panel):
             self._badge_timer.start()
 
     def _show_progress(self) -> None:
-        for name, row in self._rows.items():
+        for name, row in self.list.rows.items():
             progress = self._progress.get(name, RowProgress())
             shown = (
                 badge(row.info, progress, self._step, self._sh_degree, self._in_force)
@@ -315,31 +289,12 @@ class SettingsPanel(Panel):
         if not self._run_open:
             return "", "muted", ""
         if name == "max_splats":
-            note = cap_note(self._settings[name], self._splats)
-            return note, "changed", "Prune" if note else ""
+            note = cap_note(self._settings[name], self._splats, self._cap_reached)
+            above = self._splats > int(self._settings[name])
+            return note, "changed", "Prune" if above else ""
         if name == "position_lr_start":
             return rate_note(self._position_lr, self._extent), "muted", ""
         return "", "muted", ""
-
-    # --- search ---------------------------------------------------------------------------------
-
-    def _filter(self) -> None:
-        query = self.search.text()
-        only_changed = self.only_changed.isChecked()
-        shown = {
-            info.name
-            for info in all_settings()
-            if matches(info, query) and (not only_changed or self._is_changed(info.name))
-        }
-        filtering = bool(query.strip()) or only_changed
-        for group in self._groups.values():
-            group.filter(shown, filtering)
-        self.nothing.setVisible(not shown)
-        self.nothing.setText(
-            f"No setting matches “{query.strip()}”."
-            if query.strip()
-            else f"Nothing differs from {self._preset}."
-        )
 
     # --- building -------------------------------------------------------------------------------
 
@@ -360,56 +315,8 @@ class SettingsPanel(Panel):
         set_role(self.message, "bad")
         self.message.setVisible(False)
         self.body.addWidget(self.message)
-        self.body.addLayout(self._build_search())
-        self.body.addWidget(self._build_list(), 1)
-
-    def _build_search(self) -> QHBoxLayout:
-        line = QHBoxLayout()
-        line.setSpacing(8)
-        self.search = QLineEdit(self)
-        self.search.setPlaceholderText("Search settings")
-        self.search.setAccessibleName("Search settings")
-        self.search.setToolTip("Words of a setting's name or meaning")
-        self.search.setClearButtonEnabled(True)
-        self.search.textChanged.connect(self._filter)
-        self.only_changed = QToolButton(self)
-        self.only_changed.setText("Changed")
-        self.only_changed.setCheckable(True)
-        set_role(self.only_changed, "quiet")
-        self.only_changed.setAccessibleName("Show only changed settings")
-        self.only_changed.setToolTip("Show only what differs from the preset")
-        self.only_changed.toggled.connect(self._filter)
-        line.addWidget(self.search, 1)
-        line.addWidget(self.only_changed)
-        return line
-
-    def _build_list(self) -> QScrollArea:
-        self.area = area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        content = QWidget(area)
-        column = QVBoxLayout(content)
-        column.setContentsMargins(0, 0, 6, 0)
-        column.setSpacing(4)
-        for info in all_settings():
-            if info.group not in self._groups:
-                group = SettingGroup(info.group, info.group_label, content)
-                group.set_open(info.group not in CLOSED_AT_FIRST)
-                self._groups[info.group] = group
-                column.addWidget(group)
-            row = SettingRow(info, self._groups[info.group])
-            row.edited.connect(self._take_edit)
-            row.reset_asked.connect(self._reset_row)
-            row.action_asked.connect(self._take_row_action)
-            self._groups[info.group].add_row(row)
-            self._rows[info.name] = row
-        self.nothing = QLabel(content)
-        self.nothing.setWordWrap(True)
-        set_role(self.nothing, "muted")
-        self.nothing.setVisible(False)
-        column.addWidget(self.nothing)
-        column.addStretch(1)
-        area.setWidget(content)
-        return area
+        self.list = SettingList(self._is_changed, self)
+        self.list.edited.connect(self._take_edit)
+        self.list.reset_asked.connect(self._reset_row)
+        self.list.action_asked.connect(self._take_row_action)
+        self.body.addWidget(self.list, 1)

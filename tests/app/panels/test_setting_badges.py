@@ -116,8 +116,9 @@ def test_a_restart_setting_says_so_and_turns_amber_while_it_is_held() -> None:
 
 
 def test_a_cap_below_the_count_is_told() -> None:
-    assert cap_note(1_000, 1_000) == ""
-    assert cap_note(1_000, 171_204) == "Below the count of 171,204: growth has stopped."
+    assert cap_note(1_000, 1_000, False) == ""
+    assert cap_note(1_000, 961, True).startswith("Reached: growth has stopped.")
+    assert cap_note(1_000, 171_204, True) == "Below the count of 171,204: growth has stopped."
 
 
 def test_the_position_rate_in_force_is_given_in_the_unit_of_its_row() -> None:
