@@ -59,12 +59,19 @@ class Navigation(QObject):
             source.installEventFilter(self)
 
     def let_go(self) -> None:
-        """Forget what is held; for when the view loses the focus or the scene."""
-        self._keys.clear()
-        self._fly_timer.stop()
+        """Forget what is held; for when the view loses the scene."""
+        self._let_keys_go()
         if self._buttons != Qt.MouseButton.NoButton:
             self._buttons = Qt.MouseButton.NoButton
             self.dragging.emit(False)
+
+    def _let_keys_go(self) -> None:
+        """Their release will be told to whoever has the keyboard; a drag's comes here all the same.
+
+        Window managers move the focus about at a click into the window of the OpenGL view.
+        """
+        self._keys.clear()
+        self._fly_timer.stop()
         self.flip_held.emit(False)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -92,7 +99,7 @@ class Navigation(QObject):
             return self._drop(event)
         if isinstance(event, QFocusEvent):
             if kind == QEvent.Type.FocusOut:
-                self.let_go()
+                self._let_keys_go()
             self.focus_changed.emit(kind == QEvent.Type.FocusIn)
         return False
 
@@ -121,6 +128,10 @@ class Navigation(QObject):
     def _move(self, event: QMouseEvent) -> bool:
         if self.controls is None or self._buttons == Qt.MouseButton.NoButton:
             return False
+        if not event.buttons() & self._buttons:  # its release went to a dialog, say
+            self._buttons = Qt.MouseButton.NoButton
+            self.dragging.emit(False)
+            return True
         step = event.position() - self._last
         self._last = event.position()
         if step.isNull():

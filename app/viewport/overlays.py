@@ -20,6 +20,7 @@ MARGIN = 10.0
 PILL_PADDING = 9.0
 PILL_HEIGHT = 22.0
 FRUSTUM_SIZE = 0.06  # of the extent
+LARGEST_FRUSTUM = 0.2  # of the view's longer side; nearer cameras are not drawn
 SMOOTH_LINES_UP_TO = 2_000  # lines; more are drawn without antialiasing
 
 
@@ -65,8 +66,8 @@ def frustum_lines(
     shown = (depths > 0.1 * size).all(axis=1)
     low, high = pixels.min(axis=1), pixels.max(axis=1)
     shown &= (high >= 0).all(axis=1) & (low <= (camera.width, camera.height)).all(axis=1)
-    # one that fills the view is where the viewer stands: lines all over, telling nothing
-    shown &= ((high - low) < 2 * max(camera.width, camera.height)).all(axis=1)
+    # a large one is where the viewer stands: lines all over the view, telling nothing
+    shown &= ((high - low) < LARGEST_FRUSTUM * max(camera.width, camera.height)).all(axis=1)
     if hidden is not None and 0 <= hidden < len(shown):
         shown[hidden] = False
     first, last = np.array(FRUSTUM_EDGES).T
@@ -164,8 +165,9 @@ class Overlay:
             "good": self.colors.pill_good,
             "changed": self.colors.pill_changed,
         }
-        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setPen(QPen(QColor(255, 255, 255, 46), 1))  # else lost over a dark picture
         painter.setBrush(plate)
-        painter.drawRoundedRect(place, PILL_HEIGHT / 2, PILL_HEIGHT / 2)
+        rim = place.adjusted(0.5, 0.5, -0.5, -0.5)
+        painter.drawRoundedRect(rim, rim.height() / 2, rim.height() / 2)
         painter.setPen(QColor(tones[pill.tone]))
         painter.drawText(place, Qt.AlignmentFlag.AlignCenter, pill.text)

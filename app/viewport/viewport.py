@@ -12,40 +12,21 @@ from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QImage, QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.palette import DARK, Palette, rgb
-from app.viewport.camera_controls import (
-    CameraControls,
-    Viewpoint,
-    lens_rectangle,
-    picked_point,
-)
+from app.palette import Palette
+from app.viewport.camera_controls import CameraControls, Viewpoint, picked_point
+from app.viewport.composition import HINT, Composition, same_picture
 from app.viewport.gl_viewport import GlSurface
 from app.viewport.navigation import Navigation
-from app.viewport.overlays import FRUSTUM_SIZE, Overlay, Pill, frustum_corners
+from app.viewport.overlays import Overlay, Pill
 from app.viewport.painted_viewport import PaintedSurface, image_of
 from app.viewport.photo_pictures import Decoder, PhotoPictures
-from app.viewport.sparse_points import points_picture
-from app.viewport.surface import Picture, Surface
+from app.viewport.surface import Surface
 from engine.cameras import Camera
 from engine.messages import Frame, SceneOpened, View
 
 MOVING_MS = 250  # how long after the last input the camera counts as moving
 FRAME_INTERVAL_MS = 33  # repaints for new frames come no faster
 LATE_MS = 400  # a picture of an older view is called so after this long
-HINT = "drag to orbit  ·  double-click to focus  ·  ? for keys"
-
-
-def frame_target(frame: Camera, wanted: Camera) -> tuple[float, float, float, float]:
-    """Where a frame lies on a view of another size: its lens laid on the view's, in px."""
-    sx, sy = wanted.fx / frame.fx, wanted.fy / frame.fy
-    values = (
-        wanted.cx - frame.cx * sx,
-        wanted.cy - frame.cy * sy,
-        frame.width * sx,
-        frame.height * sy,
-    )
-    x, y, width, height = (round(v) if abs(v - round(v)) < 1e-6 else v for v in values)
-    return x, y, width, height
 
 
 class Viewport(QWidget):
@@ -63,25 +44,17 @@ class Viewport(QWidget):
         super().__init__(parent)
         self.kind = kind
         self.surface = surface
-        self.colors: Palette = DARK
+        self.shown = Composition()
         self.scene: SceneOpened | None = None
         self.frame: Frame | None = None
         self.view: View | None = None  # the newest one asked for
         self.photo = -1
-        self.cameras_shown = True
-        self.pivot_shown = True
-        self.labels_shown = True
-        self.held_out_psnr: float | None = None
-        self.preview = "live"
         self._view_count = 0
-        self._frusta: np.ndarray | None = None
-        self._points: tuple[object, np.ndarray] | None = None
         self._flipped = False
         self._focused = False
         self._moving_until = 0.0
         self._presented_at = 0.0
         self._dragging = False
-        self._last_photo = -1  # where [ and ] go on from
         self._run_id = 0
         self.photos = PhotoPictures(decode, self)
         self.navigation = Navigation(surface.sources, self)
@@ -127,14 +100,13 @@ class Viewport(QWidget):
         self.navigation.let_go()
         self.scene, self.frame = scene, None
         self._run_id = scene.run_id if scene is not None else 0
-        self.held_out_psnr = None
-        self._frusta, self._points, self._flipped = None, None, False
+        self.shown.set_scene(scene)
+        self._flipped = False
         self.navigation.controls = None
         self.photos.set_photos(scene.photos if scene is not None else ())
         self._set_photo(-1)
         if scene is not None and scene.photos:
             cameras = [photo.camera for photo in scene.photos]
-            self._frusta = frustum_corners(cameras, FRUSTUM_SIZE * scene.extent)
             first = next((i for i, p in enumerate(scene.photos) if p.held_out), 0)
             home = Viewpoint(cameras[first].world_to_camera, np.array(scene.pivot), cameras[first])
             self.navigation.controls = CameraControls(home, np.array(scene.up), scene.extent)
@@ -158,34 +130,33 @@ class Viewport(QWidget):
 
     def set_held_out_psnr(self, psnr: float | None) -> None:
         """The mean PSNR of the held-out photos, for its pill."""
-        self.held_out_psnr = psnr
+        self.shown.held_out_psnr = psnr
         self.present()
 
     def set_preview(self, preview: str) -> None:
         """The preview setting: live, still or off."""
-        self.preview = preview
+        self.shown.preview = preview
         self.present()
 
     def set_colors(self, colors: Palette) -> None:
         """Another theme."""
-        self.colors = colors
-        self._points = None
+        self.shown.set_colors(colors)
         self.surface.set_stage_color(colors.stage)
         self.present()
 
     def set_cameras_shown(self, shown: bool) -> None:
         """Whether the photos' cameras are drawn."""
-        self.cameras_shown = shown
+        self.shown.cameras_shown = shown
         self.present()
 
     def set_pivot_shown(self, shown: bool) -> None:
         """Whether the point about which the view turns is marked while it moves."""
-        self.pivot_shown = shown
+        self.shown.pivot_shown = shown
         self.present()
 
     def set_labels_shown(self, shown: bool) -> None:
         """Whether step, size, PSNR and the hint are written over the picture."""
-        self.labels_shown = shown
+        self.shown.labels_shown = shown
         self.present()
 
     def close_view(self) -> None:
@@ -220,12 +191,6 @@ class Viewport(QWidget):
         if self._flipped:
             self.photos.get(index)
         self._camera_changed(moving=False)
-
-    def step_photo(self, by: int) -> None:
-        """The next photo's camera (1) or the one before (-1), round and round."""
-        if self.scene is not None and self.scene.photos:
-            count = len(self.scene.photos)
-            self.go_to_photo((self._last_photo + by) % count if self._last_photo >= 0 else 0)
 
     def set_flipped(self, flipped: bool) -> None:
         """Show the photo in place of the render, at a photo's camera."""
@@ -268,7 +233,11 @@ class Viewport(QWidget):
                 self.view_requested.emit(None)
             return
         moving = time.monotonic() < self._moving_until
-        if self.view is not None and self.view.moving == moving and _same(self.view.camera, camera):
+        if (
+            self.view is not None
+            and self.view.moving == moving
+            and same_picture(self.view.camera, camera)
+        ):
             return
         self._view_count += 1
         self.view = View(self._view_count, camera, moving)
@@ -306,10 +275,6 @@ class Viewport(QWidget):
     # --- input ---
 
     def _set_photo(self, index: int) -> None:
-        if index >= 0:
-            self._last_photo = index
-        elif self.scene is None:
-            self._last_photo = -1
         if index != self.photo:
             self.photo = index
             self.photo_changed.emit(index)
@@ -347,87 +312,31 @@ class Viewport(QWidget):
         """Give the surface what is to be seen now."""
         self._frame_timer.stop()
         self._presented_at = time.monotonic()
-        wanted = self.wanted_camera()
+        shown, wanted = self.shown, self.wanted_camera()
         if wanted is None or self.scene is None:
             self.surface.present(None, self._overlay(None, (), ()))
             return
         photo = self.photos.get(self.photo) if self._flipped and self.photo >= 0 else None
+        camera, right = wanted, shown.camera_pills(self.photo)
         if photo is not None:
-            target = lens_rectangle(
-                self.scene.photos[self.photo].camera, wanted.width, wanted.height
-            )
-            name = self.scene.photos[self.photo].name
-            picture, camera = Picture(photo, target), wanted
-            pills: tuple[Pill, ...] = (Pill("photo", "changed"), Pill(name))
-            right: tuple[Pill, ...] = ()
+            picture = shown.of_photo(self.photo, photo, wanted)
+            pills, right = shown.photo_pills(self.photo), ()
         elif self.frame is not None:
-            picture, camera = self._frame_picture(self.frame, wanted)
-            pills, right = self._frame_pills(self.frame), self._right_pills()
+            picture, camera = shown.of_frame(self.frame, wanted)
+            pills = shown.frame_pills(self.frame, self._is_late(self.frame))
         else:
-            picture, camera = (
-                Picture(self._points_of(wanted), (0, 0, wanted.width, wanted.height)),
-                wanted,
-            )
-            pills, right = (Pill(f"{len(self.scene.points):,} sparse points"),), self._right_pills()
+            picture = shown.of_points(wanted, self.surface.widget.devicePixelRatioF())
+            pills = shown.points_pills()
         self.surface.present(picture, self._overlay(camera, pills, right))
-
-    def _frame_picture(self, frame: Frame, wanted: Camera) -> tuple[Picture, Camera]:
-        """The frame in its place, and its own camera at the size of the view."""
-        camera = dataclasses.replace(wanted, world_to_camera=frame.camera.world_to_camera)
-        return Picture(frame.pixels, frame_target(frame.camera, wanted)), camera
-
-    def _points_of(self, camera: Camera) -> np.ndarray:
-        """The sparse points, drawn anew when the camera is another."""
-        assert self.scene is not None
-        if self._points is None or not _same(self._points[0], camera):
-            ratio = self.surface.widget.devicePixelRatioF()
-            pixels = points_picture(
-                camera,
-                self.scene.points,
-                self.scene.point_colors,
-                rgb(self.colors.stage),
-                max(2, round(2 * ratio)),
-            )
-            self._points = (camera, pixels)
-        return self._points[1]
 
     def _overlay(
         self, camera: Camera | None, pills: tuple[Pill, ...], right: tuple[Pill, ...]
     ) -> Overlay:
         controls = self.navigation.controls
         moving = self._dragging or time.monotonic() < self._moving_until
-        return Overlay(
-            camera=camera,
-            frusta=self._frusta if self.cameras_shown and not self._flipped else None,
-            hidden_frustum=self.photo if self.photo >= 0 else None,
-            pivot=controls.pivot if controls is not None and self.pivot_shown and moving else None,
-            pills=pills if self.labels_shown else (),
-            right_pills=right if self.labels_shown else (),
-            hint=HINT if self.labels_shown and self.scene is not None else "",
-            focused=self._focused,
-            colors=self.colors,
-            font=self.font(),
-        )
-
-    def _frame_pills(self, frame: Frame) -> tuple[Pill, ...]:
-        pills = [Pill(f"step {frame.step:,}")]
-        if frame.scale >= 1:
-            pills.append(Pill("full size"))
-        else:
-            pills.append(Pill(f"{frame.scale:.0%} of full size"))
-        if self.preview == "off":
-            pills.append(Pill("preview off", "changed"))
-        elif self._is_late(frame):
-            pills.append(Pill("earlier view", "changed"))
-        if self.held_out_psnr is not None and np.isfinite(self.held_out_psnr):
-            pills.append(Pill(f"held-out {self.held_out_psnr:.2f} dB", "good"))
-        return tuple(pills)
-
-    def _right_pills(self) -> tuple[Pill, ...]:
-        if self.photo < 0 or self.scene is None:
-            return ()
-        photo = self.scene.photos[self.photo]
-        return (Pill(photo.name + (" · held out" if photo.held_out else "")),)
+        pivot = controls.pivot if controls is not None and moving else None
+        overlay = self.shown.overlay(camera, pills, right, self.photo, pivot, flipped=self._flipped)
+        return dataclasses.replace(overlay, focused=self._focused, font=self.font())
 
     def _is_late(self, frame: Frame) -> bool:
         """Whether the newest view was asked for long ago and this picture is not of it."""
@@ -457,16 +366,6 @@ class Viewport(QWidget):
         if event.type() in kinds:
             QTimer.singleShot(0, self.update_request)
         return False
-
-
-def _same(one: object, other: Camera) -> bool:
-    """Whether two cameras make the same picture."""
-    return (
-        isinstance(one, Camera)
-        and (one.fx, one.fy, one.cx, one.cy) == (other.fx, other.fy, other.cx, other.cy)
-        and (one.width, one.height) == (other.width, other.height)
-        and np.array_equal(one.world_to_camera, other.world_to_camera)
-    )
 
 
 def make_viewport(kind: str, decode: Decoder, parent: QWidget | None = None) -> Viewport:

@@ -66,7 +66,7 @@ def test_typing_into_a_field_leaves_the_view_alone(room: Room) -> None:
     left, top = widget_place(room.view.surface.widget)
     xdotool("mousemove", left + 60, top + 60, "click", 1)
     room.qtbot.waitUntil(lambda: room.view._focused, timeout=LIMIT_MS)
-    field = room.window.settings_panel.search
+    field = room.window.settings_panel.list.search
     field.clear()
     x, y = widget_place(field)
     xdotool("mousemove", x + 20, y + 8, "click", 1)

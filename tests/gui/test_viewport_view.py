@@ -1,8 +1,5 @@
 """The view asks for what the user wants to see and never shows an old picture as a new one."""
 
-import threading
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -11,47 +8,22 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.viewport.overlays import Overlay
-from app.viewport.viewport import Viewport
-from engine.messages import Frame, PhotoSummary, View
-from tests.gui.scripted_engine import ScriptedEngine, picture_card, ring_of_cameras
+from engine.messages import Frame
+from tests.gui.scripted_engine import ScriptedEngine, picture_card
 from tests.gui.window_room import (
     LIMIT_MS,
     Room,
-    decode_card,
+    bare,
     drag,
+    focus_view,
     input_window,
     make_room,
+    newest,
+    press_keys,
     surface_pixels,
 )
 
 pytestmark = pytest.mark.gl
-
-
-def bare(view: Viewport) -> None:
-    """Take everything off the picture."""
-    view.set_cameras_shown(False)
-    view.set_pivot_shown(False)
-    view.set_labels_shown(False)
-    view.window().setFocus()
-
-
-def newest(room: Room) -> View:
-    view = room.engine.last_view()
-    assert view is not None
-    return view
-
-
-def press_keys(room: Room, key: Qt.Key, hold_until: object = None) -> None:
-    window = room.window.windowHandle()
-    QTest.keyPress(window, key)
-    if hold_until is not None:
-        room.qtbot.waitUntil(hold_until, timeout=LIMIT_MS)
-    QTest.keyRelease(window, key)
-
-
-def focus_view(room: Room) -> None:
-    room.view.take_focus()
-    room.qtbot.waitUntil(lambda: room.view._focused, timeout=LIMIT_MS)
 
 
 def shown_number(room: Room) -> int:
@@ -73,14 +45,6 @@ def test_frames_are_shown_exactly_at_full_size(room: Room) -> None:
         return bool((seen == frame.pixels[..., :3]).all())
 
     room.qtbot.waitUntil(exact, timeout=LIMIT_MS)
-
-
-def test_the_first_view_is_a_held_out_photos_camera(room: Room) -> None:
-    room.open()
-    first = ring_of_cameras(8)[0]
-    np.testing.assert_allclose(newest(room).camera.world_to_camera, first.world_to_camera)
-    assert room.view.photo == 0
-    assert room.window.photos_panel.list.currentIndex().row() == 0
 
 
 def test_a_drag_turns_the_camera_and_the_request_follows(room: Room) -> None:
@@ -198,7 +162,7 @@ def test_a_late_picture_is_called_so(room: Room) -> None:
     def words() -> list[str]:
         frame = room.view.frame
         assert frame is not None
-        return [pill.text for pill in room.view._frame_pills(frame)]
+        return [pill.text for pill in room.view.shown.frame_pills(frame, room.view._is_late(frame))]
 
     room.qtbot.waitUntil(lambda: "earlier view" in words(), timeout=LIMIT_MS)
     room.engine.show(room.engine.frame_of(newest(room), scale=0.25))
@@ -316,7 +280,7 @@ def test_keys_fly_while_the_view_has_the_focus(room: Room) -> None:
 
 def test_single_keys_do_nothing_while_typing(room: Room) -> None:
     room.open()
-    field = room.window.settings_panel.search
+    field = room.window.settings_panel.list.search
     field.setFocus()
     room.qtbot.waitUntil(field.hasFocus, timeout=LIMIT_MS)
     asked, commands = len(room.engine.views), len(room.engine.commands)
@@ -326,90 +290,6 @@ def test_single_keys_do_nothing_while_typing(room: Room) -> None:
     assert field.text() == "wh ]"
     assert len(room.engine.views) == asked
     assert len(room.engine.commands) == commands
-
-
-def test_brackets_go_through_the_photos_and_the_list_follows(room: Room) -> None:
-    room.open()
-    focus_view(room)
-    cameras = ring_of_cameras(8)
-    press_keys(room, Qt.Key.Key_BracketRight)
-    assert room.view.photo == 1
-    np.testing.assert_allclose(newest(room).camera.world_to_camera, cameras[1].world_to_camera)
-    press_keys(room, Qt.Key.Key_Left)
-    press_keys(room, Qt.Key.Key_BracketLeft)
-    assert room.view.photo == 7
-    assert room.window.photos_panel.list.currentIndex().row() == 7
-    room.window.photos_panel.photo_chosen.emit(3)
-    np.testing.assert_allclose(newest(room).camera.world_to_camera, cameras[3].world_to_camera)
-
-
-def test_holding_f_shows_the_photo_in_place_of_the_render(room: Room) -> None:
-    bare(room.view)
-    room.open()
-    focus_view(room)
-    window = room.window.windowHandle()
-    QTest.keyPress(window, Qt.Key.Key_F)
-
-    def photo_shown() -> bool:
-        seen = surface_pixels(room.view.surface)
-        height, width = seen.shape[:2]
-        return int(seen[height // 2, width // 2, 2]) == 200
-
-    room.qtbot.waitUntil(photo_shown, timeout=LIMIT_MS)
-    QTest.keyRelease(window, Qt.Key.Key_F)
-    room.qtbot.waitUntil(lambda: not photo_shown(), timeout=LIMIT_MS)
-
-
-def test_the_photo_lies_exactly_where_the_render_has_it(room: Room) -> None:
-    bare(room.view)
-    room.open()
-    focus_view(room)
-    size = room.view.surface.pixel_size()
-    scene = room.window.scene
-    assert scene is not None
-    view_camera = newest(room).camera
-    photo = scene.photos[0].camera
-    window = room.window.windowHandle()
-    QTest.keyPress(window, Qt.Key.Key_F)
-    points = scene.points[:20].astype(np.float64)
-    in_photo, _ = photo.project(points)
-    in_view, _ = view_camera.project(points)
-    scale = min(size[0] / photo.width, size[1] / photo.height)
-
-    def registered() -> bool:
-        seen = surface_pixels(room.view.surface).astype(int)
-        x, y = np.floor(in_view).astype(int).T
-        if not (seen[y, x, 2] == 200).all():
-            return False
-        # the card's red and green are the photo's column and row; scaling blurs by a photo pixel
-        return bool(
-            (np.abs(seen[y, x, 0] - np.floor(in_photo[:, 0]) % 256) <= 1.5).all()
-            and (np.abs(seen[y, x, 1] - np.floor(in_photo[:, 1])) <= 1.5).all()
-        )
-
-    inside = np.abs(in_photo[:, 0] - 256) > 3  # where the card's column wraps round
-    points, in_photo, in_view = points[inside], in_photo[inside], in_view[inside]
-    assert scale > 1
-    room.qtbot.waitUntil(registered, timeout=LIMIT_MS)
-    QTest.keyRelease(window, Qt.Key.Key_F)
-
-
-def test_photos_are_decoded_outside_the_windows_thread(
-    qtbot: QtBot, qapp: QApplication, kind: str
-) -> None:
-    threads: list[str] = []
-
-    def decode(photo: PhotoSummary) -> np.ndarray:
-        threads.append(threading.current_thread().name)
-        return decode_card(photo)
-
-    room = make_room(qtbot, qapp, kind, decode=decode)
-    room.open()
-    room.view.set_flipped(True)
-    qtbot.waitUntil(lambda: bool(threads), timeout=LIMIT_MS)
-    assert all(name.startswith("photo-decoder") for name in threads)
-    room.close()
-    room.window.deleteLater()
 
 
 def test_before_the_first_frame_the_sparse_points_are_shown(
@@ -445,23 +325,6 @@ def test_frames_of_a_run_that_is_gone_are_dropped(room: Room) -> None:
     room.qtbot.waitUntil(lambda: bool(arrived), timeout=LIMIT_MS)
     assert room.view.frame is not None
     assert room.view.frame.run_id == room.session.run_id
-
-
-def test_the_picture_is_saved_with_its_own_pixels(room: Room, tmp_path: Path) -> None:
-    room.open()
-    room.window.run_folder = tmp_path
-    room.window.actions_table["screenshot"].trigger()
-    files = list((tmp_path / "views").glob("*.png"))
-    assert len(files) == 1
-    from PIL import Image
-
-    frame = room.view.frame
-    assert frame is not None
-    saved = np.asarray(Image.open(files[0]).convert("RGB"))
-    np.testing.assert_array_equal(saved, frame.pixels[..., :3])
-    room.window.actions_table["copy"].trigger()
-    copied = QApplication.clipboard().image()
-    assert (copied.width(), copied.height()) == (frame.pixels.shape[1], frame.pixels.shape[0])
 
 
 def test_a_coarse_frame_is_laid_on_the_whole_view(room: Room) -> None:
