@@ -18,8 +18,9 @@ from engine.states import LEGAL
 
 ALWAYS = frozenset(State) - {State.CLOSING}
 WITH_SCENE = LEGAL[m.Save] | {State.LOADING}
-# a finished run goes on by Continue, which asks for how long
+# a finished run goes on by Continue, for as many steps as the banner says
 NOT_FINISHED = frozenset(State) - {State.FINISHED}
+MAIN_WORDS = {State.TRAINING: "Pause", State.PAUSED: "Resume", State.FINISHED: "Continue"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +44,8 @@ ACTIONS = (
     ActionInfo(
         "start_pause",
         "Start",
-        "Train, or pause the training",
-        (LEGAL[m.Start] | LEGAL[m.Pause]) & NOT_FINISHED,
+        "Train, or pause the training; a finished run goes on for more steps",
+        LEGAL[m.Start] | LEGAL[m.Pause],
         "Ctrl+Return",
         "Space",
         "start",
@@ -54,7 +55,7 @@ ACTIONS = (
         "Stop",
         "End the run here: save a checkpoint and the splat file",
         LEGAL[m.Stop] - {State.READY},
-        "",
+        "Ctrl+Shift+Return",
         "",
         "stop",
     ),
@@ -99,9 +100,6 @@ ACTIONS = (
         "Restart",
         "Begin a new run of this scene with the present settings; this run is kept",
         LEGAL[m.Restart] - {State.READY},
-    ),
-    ActionInfo(
-        "continue", "Continue…", "Raise the number of iterations and train on", LEGAL[m.ContinueFor]
     ),
     ActionInfo("cancel_loading", "Cancel", "Give up loading", LEGAL[m.CancelLoading]),
     ActionInfo(
@@ -194,11 +192,11 @@ MOUSE_AND_KEYS = (
     ("Wheel, right drag", "Zoom"),
     ("Double-click", "Make the point under the mouse the pivot"),
     ("W A S D, Q E", "Fly; with Shift faster"),
-    ("← →", "Previous and next photo"),
-    ("F (held)", "Show the photo in place of the render"),
+    ("F held", "Show the photo in place of the render"),
 )
 
 SYNONYMS = {"LEFT": "[", "RIGHT": "]"}
+KEY_NAMES = {"LEFT": "←", "RIGHT": "→"}
 
 
 class Actions(QObject):
@@ -228,8 +226,7 @@ class Actions(QObject):
         """Enable what can be used in `state`."""
         for info in ACTIONS:
             self._actions[info.key].setEnabled(state in info.states)
-        training = state is State.TRAINING
-        text = "Pause" if training else "Resume" if state is State.PAUSED else "Start"
+        text = MAIN_WORDS.get(state, "Start")
         self._actions["start_pause"].setText(text)
         self._actions["start_pause"].setIconText(text)
 
@@ -253,8 +250,22 @@ class Actions(QObject):
             self.triggered.emit(sender.objectName())
 
 
+def key_names(info: ActionInfo) -> list[str]:
+    """The keys of an action as a user reads them, the one that works everywhere first."""
+    names = [QKeySequence(info.shortcut).toString(QKeySequence.SequenceFormat.NativeText)]
+    names.append(info.view_key)
+    names += [KEY_NAMES[key] for key, meant in SYNONYMS.items() if meant == info.view_key]
+    return [_readable(name) for name in names if name]
+
+
+def _readable(name: str) -> str:
+    """A full stop at the end of a word is not seen as a key."""
+    return name.removesuffix(".") + "Period" if name.endswith(".") else name
+
+
 def _tooltip(info: ActionInfo) -> str:
-    keys = [QKeySequence(info.shortcut).toString(QKeySequence.SequenceFormat.NativeText)]
-    keys.append(f"{info.view_key} in the view" if info.view_key else "")
-    named = ", ".join(key for key in keys if key)
-    return f"{info.tooltip} ({named})" if named else info.tooltip
+    names = key_names(info)
+    if not names:
+        return info.tooltip
+    keys = " or ".join(names) + (" in the view" if info.view_key else "")
+    return f"{info.tooltip} ({keys})"

@@ -6,9 +6,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.actions import Actions
+from app.flow_layout import FlowLayout
 from app.theme import set_role
 
 MOST_RECENT = 6
+WIDTH_PX = 520
 WHAT_TO_DO = (
     "Open a folder with photos and the cameras that took them: a COLMAP model "
     "(sparse/0) or a transforms.json. Training starts at once, and every setting "
@@ -26,45 +28,44 @@ class EmptyPage(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_role(self, "panel")
         self.setAccessibleName("No scene is open")
-        heading = QLabel("Train Gaussian splats, and steer them", self)
-        set_role(heading, "heading")
-        text = QLabel(WHAT_TO_DO, self)
-        text.setWordWrap(True)
-        text.setMinimumWidth(200)
-        text.setMaximumWidth(520)
-        self.open_button = QPushButton("Open folder…", self)
+        block = QWidget(self)
+        block.setMaximumWidth(WIDTH_PX)
+        column = QVBoxLayout(block)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(12)
+        for words, role in (("Train Gaussian splats, and steer them", "heading"), (WHAT_TO_DO, "")):
+            label = QLabel(words, block)
+            label.setWordWrap(True)
+            set_role(label, role)
+            column.addWidget(label)
+        self.open_button = QPushButton("Open folder…", block)
         set_role(self.open_button, "primary")
-        self.demo_button = QPushButton("Open the demo scene", self)
+        self.demo_button = QPushButton("Open the demo scene", block)
+        buttons = FlowLayout()
+        buttons.setSpacing(8)
         for button, key in ((self.open_button, "open"), (self.demo_button, "demo")):
             button.setToolTip(actions[key].toolTip())
             button.setAccessibleName(button.text())
             button.clicked.connect(actions[key].trigger)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addWidget(self.open_button)
-        buttons.addWidget(self.demo_button)
-        buttons.addStretch(1)
-        drop = QLabel("or drop a folder anywhere in this window", self)
-        set_role(drop, "muted")
-        self.recent_title = QLabel("OPENED LATELY", self)
-        set_role(self.recent_title, "title")
-        self._recent = QVBoxLayout()
-        self._recent.setSpacing(2)
-        column = QVBoxLayout()
-        column.setSpacing(12)
-        for widget in (heading, text):
-            column.addWidget(widget)
+            buttons.addWidget(button)
         column.addLayout(buttons)
+        drop = QLabel("or drop a folder anywhere in this window", block)
+        drop.setWordWrap(True)
+        set_role(drop, "muted")
         column.addWidget(drop)
+        self.recent_title = QLabel("OPENED LATELY", block)
+        set_role(self.recent_title, "title")
         column.addSpacing(12)
         column.addWidget(self.recent_title)
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(2)
         column.addLayout(self._recent)
         row = QHBoxLayout()
         row.addStretch(1)
-        row.addLayout(column)
+        row.addWidget(block, 100)
         row.addStretch(1)
         outer = QVBoxLayout(self)
-        outer.setContentsMargins(24, 24, 24, 24)
+        outer.setContentsMargins(16, 16, 16, 16)
         outer.addStretch(2)
         outer.addLayout(row)
         outer.addStretch(3)

@@ -5,6 +5,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.diagnostics import Problem, system_facts
+from app.split_row import SplitRow
 from app.theme import set_role
 
 MOST_CARDS = 3  # in sight; older ones wait behind
@@ -26,10 +27,13 @@ class ErrorCard(QWidget):
         self.message_label = self._text(problem.message, "")
         self.count_label = self._text("", "bad")
         self.count_label.hide()
-        row = QHBoxLayout()
-        row.addWidget(self._text("Error", "bad"))
-        row.addWidget(self.count_label)
-        row.addStretch(1)
+        words = QWidget(self)
+        line = QHBoxLayout(words)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.addWidget(self._text("Error", "bad"))
+        line.addWidget(self.count_label)
+        line.addStretch(1)
+        row = SplitRow(words, 120, self)
         self.copy_button = self._button("Copy details", "Copy message, traceback and versions")
         self.copy_button.clicked.connect(self._copy)
         self.log_button = self._button("Open log", "Show the log")
@@ -37,11 +41,11 @@ class ErrorCard(QWidget):
         self.dismiss_button = self._button("Dismiss", "Put this card away")
         self.dismiss_button.clicked.connect(self._dismiss)
         for button in (self.copy_button, self.log_button, self.dismiss_button):
-            row.addWidget(button)
+            row.controls.addWidget(button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, 8, 8, 10)
         layout.setSpacing(4)
-        layout.addLayout(row)
+        layout.addWidget(row)
         layout.addWidget(self.message_label)
         if problem.path is not None and str(problem.path) not in problem.message:
             layout.addWidget(self._text(str(problem.path), "muted"))

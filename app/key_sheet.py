@@ -1,62 +1,96 @@
 """All keys and mouse gestures on one page, from the action table."""
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QDialog, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.actions import ACTIONS, MOUSE_AND_KEYS
+from app.actions import ACTIONS, MOUSE_AND_KEYS, key_names
 from app.theme import set_role
 
+Row = tuple[list[str], str]  # keys, any of which will do, and what they do
+COLUMNS = (("In the view", "View"), ("Run", "Settings", "Window"))  # of about equal height
 
-def key_rows(group: str) -> list[tuple[str, str]]:
+
+def key_rows(group: str) -> list[Row]:
     """Keys and meaning of the actions of one group."""
-    rows = []
-    for info in ACTIONS:
-        if info.group == group and (info.shortcut or info.view_key):
-            native = QKeySequence.SequenceFormat.NativeText
-            shortcut = QKeySequence(info.shortcut).toString(native)
-            keys = ", ".join(key for key in (shortcut, info.view_key) if key)
-            rows.append((keys, info.tooltip))
-    return rows
+    if group == "In the view":
+        return [([keys], meaning) for keys, meaning in MOUSE_AND_KEYS]
+    return [
+        (key_names(info), info.tooltip)
+        for info in ACTIONS
+        if info.group == group and key_names(info)
+    ]
 
 
 class KeySheet(QDialog):
-    """Closes with Esc or a click on its frame's button."""
+    """Closes with Esc or a click on its frame's button; scrolls where the screen is small."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Keys – Splatscope")  # noqa: RUF001 - a dash in a title
         self.setModal(False)
+        self._page = page = QWidget(self)
         columns = QHBoxLayout()
-        columns.setSpacing(32)
-        columns.addLayout(self._column([("In the view", list(MOUSE_AND_KEYS))]))
-        groups = [(name, key_rows(name)) for name in ("Run", "View", "Settings", "Window")]
-        columns.addLayout(self._column(groups))
-        note = QLabel("Single keys act only while the view has the focus.", self)
+        columns.setSpacing(40)
+        for groups in COLUMNS:
+            columns.addLayout(self._column(page, groups))
+        note = QLabel("Single keys act only while the view has the focus.", page)
         set_role(note, "muted")
-        layout = QVBoxLayout(self)
+        layout = QVBoxLayout(page)
         layout.setContentsMargins(24, 20, 24, 20)
         layout.setSpacing(16)
         layout.addLayout(columns)
         layout.addWidget(note)
+        area = QScrollArea(self)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setWidgetResizable(True)
+        area.setWidget(page)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(area)
 
-    def _column(self, groups: list[tuple[str, list[tuple[str, str]]]]) -> QVBoxLayout:
+    def sizeHint(self) -> QSize:
+        """All of the page, or as much as the screen has room for."""
+        room = self.screen().availableSize() * 0.95
+        return self._page.sizeHint().boundedTo(room)
+
+    def _column(self, page: QWidget, groups: tuple[str, ...]) -> QVBoxLayout:
         column = QVBoxLayout()
-        column.setSpacing(8)
-        for title, rows in groups:
-            label = QLabel(title.upper(), self)
+        column.setSpacing(20)
+        for title in groups:
+            block = QVBoxLayout()
+            block.setSpacing(8)
+            label = QLabel(title.upper(), page)
             set_role(label, "title")
-            column.addWidget(label)
+            block.addWidget(label)
             grid = QGridLayout()
             grid.setHorizontalSpacing(16)
-            grid.setVerticalSpacing(4)
-            for i, (keys, meaning) in enumerate(rows):
-                key_label = QLabel(keys, self)
-                set_role(key_label, "strong")
-                grid.addWidget(key_label, i, 0, Qt.AlignmentFlag.AlignLeft)
-                grid.addWidget(QLabel(meaning, self), i, 1)
+            grid.setVerticalSpacing(6)
+            for line, (keys, meaning) in enumerate(key_rows(title)):
+                grid.addLayout(self._caps(page, keys), line, 0)
+                grid.addWidget(QLabel(meaning, page), line, 1)
             grid.setColumnStretch(1, 1)
-            column.addLayout(grid)
-            column.addSpacing(8)
+            grid.setColumnMinimumWidth(0, 150)  # the meanings of all groups stand in one line
+            block.addLayout(grid)
+            column.addLayout(block)
         column.addStretch(1)
         return column
+
+    def _caps(self, page: QWidget, keys: list[str]) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        for key in keys:
+            cap = QLabel(key, page)
+            cap.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            set_role(cap, "key")
+            row.addWidget(cap)
+        row.addStretch(1)
+        return row

@@ -6,8 +6,8 @@ does is in `window_commands`; what is shown where and when, is here.
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QLineEdit,
@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QSplitter,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,6 +24,7 @@ from app.diagnostics import Diagnostics, Problem
 from app.empty_page import EmptyPage
 from app.error_card import ErrorCards
 from app.key_sheet import KeySheet
+from app.loading_page import LoadingPage
 from app.palette import Palette
 from app.panels.action_panel import ActionPanel
 from app.panels.findings_panel import FindingsPanel
@@ -35,13 +35,15 @@ from app.panels.photos_panel import PhotosPanel
 from app.panels.settings_panel import SettingsPanel
 from app.preferences import Preferences
 from app.progress_strip import ProgressStrip
+from app.splat_cap import SplatCap
 from app.status_bar import StatusBar
 from app.strips import ClosingStrip, FinishedStrip, LoadingStrip, RestartStrip
-from app.theme import Theme, set_role
+from app.theme import Theme
 from app.toolbar import Toolbar
 from app.training_session import TrainingSession
 from app.viewport.viewport import Viewport
 from app.window_commands import WindowCommands
+from app.window_layout import fit, lay_out
 from app.wording import counted
 from engine.messages import (
     CommandRefused,
@@ -52,21 +54,32 @@ from engine.messages import (
     Finished,
     LoadingProgressed,
     Noticed,
+    Pause,
     RunStarted,
     Saved,
     SceneOpened,
     SettingApplied,
     Shutdown,
+    Start,
     State,
+    Stop,
 )
 
 LEAVE_ANYWAY_MS = 3_000  # after "close without saving", for an engine that gives no answer
+# refusals that only say that what was asked for is so already
+ALREADY_SO = {Start: State.TRAINING, Pause: State.PAUSED, Stop: State.FINISHED}
 
 
 class MainWindow(QMainWindow):
     """One scene, one run, one view."""
 
     closed = Signal()  # the engine has stopped and the window is gone
+
+    stack: QStackedWidget  # nothing, loading, or the view
+    bottom: QStackedWidget  # plots or log
+    left: QSplitter
+    center: QSplitter
+    sides: QSplitter
 
     def __init__(
         self,
@@ -84,10 +97,12 @@ class MainWindow(QMainWindow):
         self.preferences = preferences
         self.scene: SceneOpened | None = None
         self.run_folder: Path | None = None
+        self.splat_cap = SplatCap()
         self._closing = False
         self.actions_table = Actions(self)
         self.toolbar = Toolbar(self.actions_table, self)
         self.empty_page = EmptyPage(self.actions_table, self)
+        self.loading_page = LoadingPage(self.actions_table, self)
         self.error_cards = ErrorCards(self)
         self.loading_strip = LoadingStrip(self.actions_table, self)
         self.finished_strip = FinishedStrip(self.actions_table, self)
@@ -111,7 +126,7 @@ class MainWindow(QMainWindow):
         )
         self.key_sheet = KeySheet(self)
         self.commands = WindowCommands(self)
-        self._lay_out()
+        lay_out(self)
         self._connect(diagnostics)
         self.set_colors(theme.colors)
         self._set_state(session.state)
@@ -127,64 +142,6 @@ class MainWindow(QMainWindow):
             self.showMaximized()
         else:
             self.show()
-
-    # --- layout ---
-
-    def _lay_out(self) -> None:
-        self.stack = QStackedWidget(self)
-        self.stack.addWidget(self.empty_page)
-        self.stack.addWidget(self.viewport)
-        stage = _column(
-            self,
-            self.error_cards,
-            self.closing_strip,
-            self.loading_strip,
-            self.finished_strip,
-            self.restart_strip,
-            self.stack,
-            self.progress_strip,
-        )
-        self.bottom = QStackedWidget(self)
-        self.bottom.addWidget(self.metrics_panel)
-        self.bottom.addWidget(self.log_panel)
-        self.bottom.setMinimumHeight(110)
-        right = _column(self, self.settings_panel, self.action_panel)
-        right.setMinimumWidth(264)
-        self.left = QSplitter(Qt.Orientation.Vertical, self)
-        self.center = QSplitter(Qt.Orientation.Vertical, self)
-        self.sides = QSplitter(Qt.Orientation.Horizontal, self)
-        for splitter, widgets, stretches in (
-            (self.left, (self.photos_panel, self.findings_panel), (3, 1)),
-            (self.center, (stage, self.bottom), (3, 2)),
-            (
-                self.sides,
-                (self.left, self.center, right),
-                (0, 1, 0),
-            ),
-        ):
-            splitter.setHandleWidth(8)
-            splitter.setChildrenCollapsible(False)
-            for i, (widget, stretch) in enumerate(zip(widgets, stretches, strict=True)):
-                splitter.addWidget(widget)
-                splitter.setStretchFactor(i, stretch)
-        self.left.setMinimumWidth(150)
-        self.sides.setSizes([248, 960, 336])
-        self.center.setSizes([600, 300])
-        self.left.setSizes([600, 200])
-        body = QWidget(self)
-        body_layout = QVBoxLayout(body)
-        body_layout.setContentsMargins(10, 0, 10, 0)
-        body_layout.addWidget(self.sides)
-        central = QWidget(self)
-        set_role(central, "window")
-        outer = QVBoxLayout(central)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(self.toolbar)
-        outer.addWidget(body, 1)
-        outer.addWidget(self.status)
-        self.setCentralWidget(central)
-        self.setMinimumSize(780, 460)  # fits a screen of 800x500
 
     def _connect(self, diagnostics: Diagnostics | None) -> None:
         session, viewport = self.session, self.viewport
@@ -218,6 +175,10 @@ class MainWindow(QMainWindow):
             panel.handle(event)
         self.status.handle(event)
         self.progress_strip.handle(event)
+        self.commands.start_pause.handle(event)
+        self.splat_cap.handle(event)
+        self.status.set_cap_reached(self.splat_cap.is_reached)
+        self.settings_panel.set_cap_reached(self.splat_cap.is_reached)
         self._show_event(event)
 
     def _show_event(self, event: Event) -> None:
@@ -225,6 +186,7 @@ class MainWindow(QMainWindow):
         if isinstance(event, SceneOpened):
             self._show_scene(event)
         elif isinstance(event, LoadingProgressed):
+            self.loading_page.show_progress(event)
             self.loading_strip.show_progress(event)
         elif isinstance(event, RunStarted):
             self.run_folder = event.folder
@@ -242,14 +204,16 @@ class MainWindow(QMainWindow):
                 self._closing = False  # so that closing once more tries once more
                 self.closing_strip.say("Not saved: make room on the disk and close again")
         elif isinstance(event, Finished):
-            self.finished_strip.show_end(event.step)
+            iterations = int(self.settings_panel.settings()["iterations"])
+            self.finished_strip.show_end(event.step, iterations)
         else:
             self._tell(event)
 
     def _tell(self, event: Event) -> None:
         """A quiet line for what needs no more than that."""
         if isinstance(event, CommandRefused):
-            self.status.show_notice(event.reason)
+            if ALREADY_SO.get(type(event.command)) is not self.session.state:
+                self.status.show_notice(event.reason)
         elif isinstance(event, Noticed):
             self.status.show_notice(event.message)
         elif isinstance(event, Saved):
@@ -262,10 +226,11 @@ class MainWindow(QMainWindow):
         self.scene = scene
         self.viewport.set_scene(scene)
         self.stack.setCurrentWidget(self.viewport)
+        self.loading_strip.setVisible(self.session.state is State.LOADING)
         self.toolbar.set_scene(f"{scene.name}  ·  {counted(len(scene.photos), 'photo')}")
         self.setWindowTitle(f"{scene.name} - Splatscope")
         self.commands.remember_scene(scene.path)
-        if not isinstance(QApplication.focusWidget(), QLineEdit | QPlainTextEdit):
+        if not _is_typing():
             self.viewport.take_focus()  # so that the keys of the view work at once
 
     def _set_state(self, state: State) -> None:
@@ -274,12 +239,19 @@ class MainWindow(QMainWindow):
         self.status.set_state(state)
         for panel in self.panels:
             panel.set_state(state)
-        self.loading_strip.setVisible(state is State.LOADING)
+        self.loading_strip.hide()  # shown over the view, when the scene is known
         self.finished_strip.setVisible(state is State.FINISHED)
         if state is State.LOADING:
-            self.loading_strip.start(self.commands.opening)
+            self._show_loading()
         elif state is State.EMPTY:
             self._show_nothing()
+
+    def _show_loading(self) -> None:
+        if not _is_typing():
+            self.setFocus()  # hidden, the view would hand the keyboard to some field
+        self.loading_page.start(self.commands.opening)
+        self.stack.setCurrentWidget(self.loading_page)
+        self.toolbar.set_scene("")
 
     def _show_nothing(self) -> None:
         self.scene, self.run_folder = None, None
@@ -331,7 +303,12 @@ class MainWindow(QMainWindow):
         self.session.post(Shutdown(save=False))
         QTimer.singleShot(LEAVE_ANYWAY_MS, self.session.give_up)
 
-    # --- drag and drop ---
+    # --- Qt ---
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Make the best of the room."""
+        super().resizeEvent(event)
+        fit(self)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Welcome folders and files."""
@@ -347,12 +324,5 @@ class MainWindow(QMainWindow):
                 return
 
 
-def _column(parent: QWidget, *widgets: QWidget) -> QWidget:
-    """The widgets one below the other; the stack takes what is left."""
-    column = QWidget(parent)
-    layout = QVBoxLayout(column)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(8)
-    for widget in widgets:
-        layout.addWidget(widget, 1 if isinstance(widget, QStackedWidget | SettingsPanel) else 0)
-    return column
+def _is_typing() -> bool:
+    return isinstance(QApplication.focusWidget(), QLineEdit | QPlainTextEdit)

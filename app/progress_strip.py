@@ -1,8 +1,19 @@
 """How far the run is: a bar over the iterations with marks of what happens and happened when."""
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QHelpEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.palette import DARK, Palette
 from app.theme import set_role
@@ -14,12 +25,15 @@ from engine.messages import (
     SceneOpened,
     SettingApplied,
     ShDegreeRaised,
+    State,
     StateChanged,
     Stepped,
 )
-from engine.settings import Settings
+from engine.settings import Settings, setting_info
 
 SIDE = 14.0
+NAME_GAP = 10.0  # between the names of two marks
+MARK_REACH = 6.0  # how near the pointer must be to ask for a mark
 BAR_TOP, BAR_HEIGHT = 20.0, 6.0
 MOST_RESETS = 40
 
@@ -38,6 +52,28 @@ def schedule_marks(settings: Settings) -> list[tuple[int, str]]:
             marks.extend((step, "opacity reset") for step in resets)
     marks.append((stop, "densify ends"))
     return sorted(mark for mark in marks if 0 < mark[0] < last)
+
+
+def name_places(
+    marks: list[tuple[float, str]], width: Callable[[str], float], first: float, last: float
+) -> list[tuple[float, str]]:
+    """Where the names of `marks` (place, name) are written: left edges, with the names, in px.
+
+    A name stands under its mark, in the middle where there is room, else a little to the side. A
+    name is written once; one without any room between `first` and `last` is left out.
+    """
+    places: list[tuple[float, str]] = []
+    told: set[str] = set()
+    free = first
+    for x, name in marks:
+        span = width(name)
+        left = min(max(x - span / 2, free), last - span)
+        if name in told or left < free or not left <= x <= left + span:
+            continue
+        places.append((left, name))
+        told.add(name)
+        free = left + span + NAME_GAP
+    return places
 
 
 class ProgressStrip(QWidget):
@@ -64,9 +100,9 @@ class ProgressStrip(QWidget):
         """Follow the run."""
         if isinstance(event, Stepped) and len(event.steps):
             self._set_step(int(event.steps[-1]))
-        elif isinstance(event, StateChanged):
+        elif isinstance(event, StateChanged) and event.new is not State.LOADING:
             self._set_step(event.step)
-        elif isinstance(event, SceneOpened):
+        elif isinstance(event, SceneOpened | StateChanged):  # another run is to come
             self.settings = None
             self._clear()
         elif isinstance(event, RunStarted):
@@ -76,7 +112,7 @@ class ProgressStrip(QWidget):
         elif isinstance(event, SettingApplied) and self.settings is not None and not event.held:
             self._set_settings(self.settings.changed(event.name, event.new))
             if event.step > 0:
-                self._tweaks.append((event.step, event.name.replace("_", " ")))
+                self._tweaks.append((event.step, setting_info(event.name).label))
         elif isinstance(event, Saved):
             self._saves.append(event.step)
         elif not isinstance(event, OpacitiesReset | ShDegreeRaised):
@@ -98,11 +134,33 @@ class ProgressStrip(QWidget):
 
     def _set_step(self, step: int) -> None:
         self.step = step
+        self.setAccessibleDescription(self._progress())
+
+    def _progress(self) -> str:
         last = 0 if self.settings is None else int(self.settings["iterations"])
-        share = f" of {last:,}" if last else ""
-        changes = [f"{name} changed at step {at:,}" for at, name in self._tweaks[-5:]]
-        self.setToolTip("\n".join([f"Step {step:,}{share}", *changes]))
-        self.setAccessibleDescription(f"Step {step:,}{share}")
+        return f"Step {self.step:,}" + (f" of {last:,}" if last else "")
+
+    def words_at(self, x: float) -> str:
+        """What lies at `x` px, a line each; how far the run is where nothing does."""
+        changes = [(step, f"{name} changed") for step, name in self._tweaks]
+        saves = [(step, "checkpoint") for step in self._saves]
+        if self.settings is not None:
+            per_step = (self.width() - 2 * SIDE) / int(self.settings["iterations"])
+            near = [
+                f"{name} at step {step:,}"
+                for step, name in self._marks + changes + saves
+                if abs(SIDE + step * per_step - x) <= MARK_REACH
+            ]
+            if near:
+                return "\n".join(near)
+        return "\n".join([self._progress(), *(f"{name} at step {n:,}" for n, name in changes[-5:])])
+
+    def event(self, event: QEvent) -> bool:
+        """Tell under the pointer what a mark stands for."""
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.words_at(event.pos().x()), self)
+            return True
+        return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint bar, marks and words."""
@@ -111,9 +169,9 @@ class ProgressStrip(QWidget):
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        font = self.font()
-        font.setPointSizeF(font.pointSizeF() * 0.85)
-        painter.setFont(font)
+        small = QFont(self.font())
+        small.setPointSizeF(small.pointSizeF() * 0.85)
+        painter.setFont(small)
         last = int(self.settings["iterations"])
         span = self.width() - 2 * SIDE
         done = span * min(1.0, self.step / last)
@@ -134,21 +192,15 @@ class ProgressStrip(QWidget):
         end_width = metrics.horizontalAdvance(end)
         baseline = BAR_TOP + BAR_HEIGHT + 5 + metrics.ascent()
         painter.drawText(QPointF(right - end_width, baseline), end)
-        free_from, told = SIDE, set()
-        for step, name in self._marks:
-            x = SIDE + step * per_step
-            ahead = step > self.step
+        marks = [(SIDE + step * per_step, name) for step, name in self._marks]
+        for x, name in marks:
             line = QColor(self.colors.violet if name.startswith("SH") else self.colors.muted)
             painter.setPen(QPen(line, 1.6))
             painter.drawLine(QPointF(x, BAR_TOP - 4), QPointF(x, BAR_TOP + BAR_HEIGHT + 4))
-            width = metrics.horizontalAdvance(name)
-            left = x - width / 2
-            fits = left >= free_from and left + width < right - end_width - 10
-            if fits and (name not in told or ahead) and name not in told:
-                painter.setPen(QColor(self.colors.muted))
-                painter.drawText(QPointF(left, baseline), name)
-                free_from = left + width + 10
-                told.add(name)
+        painter.setPen(QColor(self.colors.muted))
+        limit = right - end_width - NAME_GAP
+        for left, name in name_places(marks, metrics.horizontalAdvance, SIDE, limit):
+            painter.drawText(QPointF(left, baseline), name)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(self.colors.handle))
         for step in self._saves:

@@ -3,24 +3,28 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QProgressBar,
     QPushButton,
     QSizePolicy,
     QSpinBox,
+    QVBoxLayout,
     QWidget,
 )
 
 from app.actions import Actions
 from app.elided_label import ElidedLabel
+from app.split_row import SplitRow
 from app.theme import set_role
 from app.wording import counted
 from engine.messages import LoadingProgressed, Restart, SettingApplied
+from engine.settings import setting_info
+
+LABEL_PX = 220  # the text keeps so much beside the controls; in a narrower strip it stands above
 
 
 class Strip(QWidget):
-    """A card one row high: a text, and controls at its right."""
+    """A card: a text, and controls at its right, or below it where there is little room."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,10 +34,11 @@ class Strip(QWidget):
         self.label = ElidedLabel(parent=self, mode=Qt.TextElideMode.ElideMiddle)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(12, 6, 8, 6)
-        self.row.setSpacing(8)
-        self.row.addWidget(self.label, 1)
+        row = SplitRow(self.label, LABEL_PX, self)
+        self.row = row.controls
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, 6, 8, 6)
+        layout.addWidget(row)
         self.hide()
 
     def say(self, text: str) -> None:
@@ -98,10 +103,11 @@ class FinishedStrip(Strip):
         self.button_for(actions["export"])
         self.button_for(actions["restart"], "Restart with the same settings")
 
-    def show_end(self, step: int) -> None:
-        """The run has ended at `step`."""
+    def show_end(self, step: int, iterations: int) -> None:
+        """The run has ended at `step`; one that was stopped early is offered its own end."""
         self.say(f"Finished at step {step:,}, all saved")
-        self.count_box.setValue(max(100, step // 500 * 100))
+        left = iterations - step
+        self.count_box.setValue(left if left > 0 else max(100, step // 500 * 100))
 
     def _continue(self) -> None:
         self.continued.emit(self.count_box.value())
@@ -134,7 +140,7 @@ class RestartStrip(Strip):
         changes = counted(len(self._held), "change")
         self.restart_button.setText(f"Restart with {changes}")
         self.restart_button.setAccessibleName(f"Restart with {changes}")
-        names = ", ".join(sorted(name.replace("_", " ") for name in self._held))
+        names = ", ".join(setting_info(name).label for name in sorted(self._held))
         self.say(f"Held until a restart: {names} (this run is kept)")
         self.setVisible(bool(self._held))
 

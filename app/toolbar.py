@@ -24,6 +24,9 @@ VIEW_KEYS = (
     "log",
 )
 COMPACT_BELOW = 1120  # px of the window; below, the buttons show icons only
+# what goes into the menu at the right, one after the other, where the buttons have no room
+GIVES_WAY = ("keys", "theme", "screenshot", "run_until", "export", "save", "step")
+MARGIN_PX, SPACING_PX = 10, 6
 
 
 class Toolbar(QWidget):
@@ -36,6 +39,7 @@ class Toolbar(QWidget):
         self._colors = DARK
         self._training = False
         self._scene_text = ""
+        self._in_menu: list[str] = []
         self.name_label = QLabel("Splatscope", self)
         set_role(self.name_label, "strong")
         self.scene_label = QLabel(self)
@@ -49,23 +53,32 @@ class Toolbar(QWidget):
         left_row.addWidget(self.name_label)
         left_row.addWidget(self.scene_label, 1)
         self.buttons = {key: self._button(actions[key]) for key in (*RUN_KEYS, *WINDOW_KEYS)}
-        self.view_button = self._view_button()
+        self.view_button = self._menu_button("View ▾", "View")
+        self.view_button.setToolTip("Where the view stands and what is drawn over it")
+        for key in VIEW_KEYS:
+            if key:
+                self.view_button.menu().addAction(actions[key])
+            else:
+                self.view_button.menu().addSeparator()
+        self.more_button = self._menu_button("⋯", "More")
+        self.more_button.setToolTip("What has no room in the toolbar")
         set_role(self.buttons["start_pause"], "primary")
         right = QWidget(self)
         right_row = QHBoxLayout(right)
         right_row.setContentsMargins(0, 0, 0, 0)
-        right_row.setSpacing(6)
+        right_row.setSpacing(SPACING_PX)
         right_row.addStretch(1)
         right_row.addWidget(self.view_button)
         row = QHBoxLayout(self)
-        row.setContentsMargins(10, 8, 10, 6)
-        row.setSpacing(6)
+        row.setContentsMargins(MARGIN_PX, 8, MARGIN_PX, 6)
+        row.setSpacing(SPACING_PX)
         row.addWidget(left, 1)
         for key in RUN_KEYS:
             row.addWidget(self.buttons[key])
         row.addWidget(right, 1)
         for key in WINDOW_KEYS:
             right_row.addWidget(self.buttons[key])
+        right_row.addWidget(self.more_button)
 
     def set_scene(self, text: str) -> None:
         """What is open, such as `banana · 16 photos`."""
@@ -77,6 +90,7 @@ class Toolbar(QWidget):
         self._training = state is State.TRAINING
         self._draw_main_icon()
         self.buttons["start_pause"].setAccessibleName(self._actions["start_pause"].text())
+        self._make_room()
 
     def set_colors(self, colors: Palette) -> None:
         """Draw the main button's icon in the colour of its text."""
@@ -97,24 +111,17 @@ class Toolbar(QWidget):
         button.setAccessibleName(action.text())
         return button
 
-    def _view_button(self) -> QToolButton:
+    def _menu_button(self, text: str, name: str) -> QToolButton:
         button = QToolButton(self)
-        button.setText("View ▾")
-        button.setToolTip("Where the view stands and what is drawn over it")
-        button.setAccessibleName("View")
+        button.setText(text)
+        button.setAccessibleName(name)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(button)
-        for key in VIEW_KEYS:
-            if key:
-                menu.addAction(self._actions[key])
-            else:
-                menu.addSeparator()
-        button.setMenu(menu)
+        button.setMenu(QMenu(button))
         return button
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Icons alone where texts have no room."""
+        """Icons alone where texts have no room, and a menu for what still has none."""
         super().resizeEvent(event)
         text_only = Qt.ToolButtonStyle.ToolButtonTextOnly
         icon_only = Qt.ToolButtonStyle.ToolButtonIconOnly
@@ -127,8 +134,32 @@ class Toolbar(QWidget):
             if key == "start_pause":
                 style = beside
             button.setToolButtonStyle(style)
-        self.name_label.setVisible(self.width() > 560)
+        self._make_room()
         self._elide()
+
+    def _make_room(self) -> None:
+        """Drop the name, then move buttons into the menu, until the rest fits."""
+        hidden: list[str] = []
+        waiting = list(GIVES_WAY)
+        room = self.width() - 2 * MARGIN_PX
+        name_shown = self._needed(hidden) + self.name_label.sizeHint().width() + 20 <= room
+        while self._needed(hidden) > room and waiting:
+            hidden.append(waiting.pop(0))
+        self.name_label.setVisible(name_shown)
+        for key, button in self.buttons.items():
+            button.setVisible(key not in hidden)
+        self.more_button.setVisible(bool(hidden))
+        if hidden != self._in_menu:
+            self._in_menu = hidden
+            menu = self.more_button.menu()
+            menu.clear()
+            menu.addActions([self._actions[key] for key in self.buttons if key in hidden])
+
+    def _needed(self, hidden: list[str]) -> int:
+        """How wide the buttons are when those `hidden` are in the menu."""
+        shown = [button for key, button in self.buttons.items() if key not in hidden]
+        shown += [self.view_button] + ([self.more_button] if hidden else [])
+        return sum(button.sizeHint().width() + SPACING_PX for button in shown) + SPACING_PX
 
     def _elide(self) -> None:
         width = self.scene_label.width()

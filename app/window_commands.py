@@ -10,18 +10,17 @@ from PySide6.QtGui import QGuiApplication
 from app.dialogs.files import SPLAT_FILTER, ask_new_file
 from app.dialogs.open_dialog import OpenDialog
 from app.dialogs.steps_dialog import run_until_dialog
+from app.start_pause import StartPause
 from engine.messages import (
     CancelLoading,
     Command,
     ContinueFor,
     Export,
     OpenScene,
-    Pause,
     Restart,
     ResumeRun,
     RunUntil,
     Save,
-    Start,
     State,
     StepN,
     Stop,
@@ -50,6 +49,7 @@ class WindowCommands(QObject):
         super().__init__(window)
         self._window = window
         self.opening = ""  # the name of the scene being loaded
+        self.start_pause = StartPause()
         self.start_when_open = True
         self.preset_follows_scene = True  # false when a preset was named by the user
         self.resume_changes: dict[str, Value] = {}  # given for the first run that is opened
@@ -127,7 +127,11 @@ class WindowCommands(QObject):
         self.open_scene(scene_path(DEMO_NAME))
 
     def _do_start_pause(self) -> None:
-        self._post(Pause() if self._window.session.state is State.TRAINING else Start())
+        state = self._window.session.state
+        if state is State.FINISHED:
+            self.continue_for(self._window.finished_strip.count_box.value())
+        else:
+            self._post(self.start_pause.next(state))
 
     def _do_run_until(self) -> None:
         iterations = int(self._window.settings_panel.settings()["iterations"])
@@ -146,9 +150,6 @@ class WindowCommands(QObject):
         path = ask_new_file(self._window, "Export splats", suggestion, SPLAT_FILTER)
         if path is not None:
             self._post(Export(path))
-
-    def _do_continue(self) -> None:
-        self.continue_for(self._window.finished_strip.count_box.value())
 
     # --- the view ---
 
@@ -186,10 +187,10 @@ class WindowCommands(QObject):
         self._window.viewport.go_home()
 
     def _do_previous_photo(self) -> None:
-        self._window.viewport.step_photo(-1)
+        self._window.photos_panel.choose_previous()
 
     def _do_next_photo(self) -> None:
-        self._window.viewport.step_photo(1)
+        self._window.photos_panel.choose_next()
 
     def _do_cameras(self) -> None:
         shown = self._window.actions_table["cameras"].isChecked()
@@ -210,7 +211,7 @@ class WindowCommands(QObject):
         self._window.settings_panel.redo()
 
     def _do_find(self) -> None:
-        self._window.settings_panel.focus_search()
+        self._window.settings_panel.list.focus_search()
 
     def _do_theme(self) -> None:
         self._window.theme.toggle()

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, QTimer, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices, QFontDatabase, QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QToolButton, QWidget
 
 from app.diagnostics import system_facts
+from app.flow_layout import FlowLayout
 from app.panels.log_lines import LINE_LIMIT, LogLine, LogLines, line_for, without_home
 from app.panels.panel import Panel
 from app.panels.setting_controls import Choice
@@ -153,8 +154,7 @@ class LogPanel(Panel):
         self.view.setAccessibleName("Log lines")
         set_role(self.view, "log")
         self.body.addWidget(self.view, 1)
-        line = QHBoxLayout()
+        line = FlowLayout()
         line.addWidget(self.copy_button)
         line.addWidget(self.folder_button)
-        line.addStretch(1)
         self.body.addLayout(line)

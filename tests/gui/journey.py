@@ -188,7 +188,7 @@ class Journey:
         for key in ("cameras", "pivot", "labels"):
             if self.window.actions_table[key].isChecked():
                 self.window.actions_table[key].trigger()
-        self.window.settings_panel.search.setFocus()  # the view draws a ring when it has the focus
+        self.window.settings_panel.list.search.setFocus()  # a focused view has a ring
 
     # --- mouse and keys --------------------------------------------------------------------------
 
@@ -224,11 +224,11 @@ class Journey:
     def field(self, name: str) -> QWidget:
         """The value field of a setting, scrolled into sight."""
         panel = self.window.settings_panel
-        panel.set_closed_groups([])
+        panel.list.set_closed_groups([])
         row = panel.row(name)
         assert row.field is not None
         QApplication.processEvents()
-        panel.area.ensureWidgetVisible(row)
+        panel.list.area.ensureWidgetVisible(row)
         QApplication.processEvents()
         return row.field
 

@@ -4,7 +4,6 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,25 +25,16 @@ from engine.run.checkpoint import load_checkpoint
 from engine.scene_names import DEMO_FOLDER
 from engine.training.trainer import Trainer
 from tests.engine.driving import write_tiny_scene
-from tests.gui.journey import Journey, focus_window, make_journey
+from tests.gui.journey import Journey, focus_window
 from tests.gui.window_room import input_window
 
 pytestmark = pytest.mark.gl
 
 
-@pytest.fixture(scope="module", params=["painted", "gl"])
-def shared_journey(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[Journey]:
-    """One window for all tests of this file and of one kind of view."""
-    journey = make_journey(qapp, request.param)
-    yield journey
-    journey.close()
-
-
 @pytest.fixture
-def room(shared_journey: Journey) -> Journey:
-    """The window, in front and tidy."""
-    shared_journey.begin()
-    return shared_journey
+def room(journey: Journey) -> Journey:
+    """The window with the real engine."""
+    return journey
 
 
 @pytest.fixture
@@ -183,7 +173,7 @@ def test_holding_f_shows_the_photo_in_place_of_the_render(room: Journey) -> None
     for axis, by in ((0, 1), (0, -1), (1, 1), (1, -1)):  # one pixel of the photo aside
         assert photo_error(seen, np.roll(photo, by, axis)) > 1.5 * photo_error(seen, photo)
     QTest.keyRelease(window, Qt.Key.Key_F)
-    room.window.settings_panel.search.setFocus()
+    room.window.settings_panel.list.search.setFocus()
     room.until(lambda: bool((room.seen() == render).all()), "the render again")
 
 
@@ -304,7 +294,7 @@ def test_an_export_can_be_read_again(room: Journey, tiny_scene: Path, tmp_path: 
 def test_tab_reaches_every_control_and_each_has_a_name(room: Journey) -> None:
     room.open()
     room.pause()
-    room.window.settings_panel.set_closed_groups([])
+    room.window.settings_panel.list.set_closed_groups([])
     QApplication.processEvents()
     controls = [widget for widget in room.window.findChildren(QWidget) if takes_tab(widget)]
     assert len(controls) > 60  # a row of the settings alone has two

@@ -1,36 +1,24 @@
 """The main job in the real window with the real engine: watch, turn, steer, step, pause, save."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
 
 from app.panels.metrics_history import MarkKind
 from engine.messages import OpacitiesReset, Saved, SettingApplied, State
 from engine.run.checkpoint import load_checkpoint
 from engine.training.optimizer import Optimizer
 from engine.training.trainer import Trainer
-from tests.gui.journey import Journey, make_journey, steps_told
+from tests.gui.journey import Journey, steps_told
 
 pytestmark = pytest.mark.gl
 
 
-@pytest.fixture(scope="module", params=["painted", "gl"])
-def shared_journey(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[Journey]:
-    """One window for all tests of this file and of one kind of view."""
-    journey = make_journey(qapp, request.param)
-    yield journey
-    journey.close()
-
-
 @pytest.fixture
-def room(shared_journey: Journey) -> Journey:
-    """The window, in front and tidy."""
-    shared_journey.begin()
-    return shared_journey
+def room(journey: Journey) -> Journey:
+    """The window with the real engine."""
+    return journey
 
 
 def likeness(one: np.ndarray, other: np.ndarray) -> float:
@@ -62,7 +50,7 @@ def test_a_drag_turns_the_camera_and_the_picture_follows(room: Journey) -> None:
     room.frame_of_newest_view()
     before, camera = room.shown_exactly(), room.view.wanted_camera()
     room.drag()
-    room.window.settings_panel.search.setFocus()
+    room.window.settings_panel.list.search.setFocus()
     room.until(lambda: room.view.view is not None and not room.view.view.moving, "rest")
     room.frame_of_newest_view()
     after, frame, view = room.shown_exactly(), room.view.frame, room.view.view
@@ -169,7 +157,7 @@ def test_pause_holds_the_step_while_orbiting_still_renders(room: Journey) -> Non
     for _ in range(3):
         shown = room.view.frame
         room.drag((60, 0))
-        room.window.settings_panel.search.setFocus()
+        room.window.settings_panel.list.search.setFocus()
         room.until(lambda s=shown: room.view.frame is not s, "a new frame")  # type: ignore[misc]
     room.until(lambda: room.view.view is not None and not room.view.view.moving, "rest")
     room.frame_of_newest_view()

@@ -48,9 +48,9 @@ def settings_posted(room: Room, name: str) -> list[SetSetting]:
 
 def bring_into_sight(room: Room, name: str) -> None:
     panel = room.window.settings_panel
-    panel.set_closed_groups([])
+    panel.list.set_closed_groups([])
     QApplication.processEvents()
-    panel.area.ensureWidgetVisible(panel.row(name))
+    panel.list.area.ensureWidgetVisible(panel.row(name))
     QApplication.processEvents()
 
 
@@ -176,7 +176,7 @@ def test_no_label_of_the_settings_is_cut_in_the_window(
     room.open()
     room.window.resize(*size)
     panel = room.window.settings_panel
-    panel.set_closed_groups([])
+    panel.list.set_closed_groups([])
     room.qtbot.waitUntil(lambda: room.window.size().toTuple() == size, timeout=LIMIT_MS)
     QApplication.processEvents()
     for info in all_settings():
@@ -191,7 +191,7 @@ def test_every_control_of_the_panels_has_a_name_and_a_tooltip(panel_room: Room) 
     room = panel_room
     room.open(state=State.TRAINING)
     window = room.window
-    window.settings_panel.set_closed_groups([])
+    window.settings_panel.list.set_closed_groups([])
     panels = (
         window.settings_panel,
         window.photos_panel,

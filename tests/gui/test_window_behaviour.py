@@ -16,13 +16,11 @@ from app.diagnostics import Problem
 from app.error_card import MOST_CARDS
 from app.palette import DARK, LIGHT
 from engine.messages import (
-    CancelLoading,
     CommandRefused,
     ContinueFor,
     Evaluated,
     Failed,
     Finished,
-    LoadingProgressed,
     Noticed,
     OpenScene,
     Pause,
@@ -40,23 +38,9 @@ from engine.messages import (
 from engine.presets import load_preset
 from engine.scene_names import DEMO_FOLDER
 from tests.gui.scripted_engine import ScriptedEngine, stepped
-from tests.gui.window_room import LIMIT_MS, Room, make_room
+from tests.gui.window_room import LIMIT_MS, Room, enter, make_room, tell
 
 pytestmark = pytest.mark.gl
-
-
-def enter(room: Room, state: State) -> None:
-    room.engine.enter(state)
-    room.qtbot.waitUntil(lambda: room.session.state is state, timeout=LIMIT_MS)
-
-
-def tell(room: Room, *events: object) -> None:
-    """Send events and wait until the window has taken them."""
-    seen: list[object] = []
-    room.session.event_arrived.connect(seen.append)
-    room.engine.emit(*events)  # type: ignore[arg-type]
-    room.qtbot.waitUntil(lambda: events[-1] in seen, timeout=LIMIT_MS)
-    room.session.event_arrived.disconnect(seen.append)
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -155,22 +139,6 @@ def test_refusals_and_notices_are_quiet_lines(painted_room: Room) -> None:
     )
 
 
-def test_loading_names_the_file_and_can_be_cancelled(painted_room: Room) -> None:
-    room = painted_room
-    enter(room, State.LOADING)
-    tell(room, LoadingProgressed(room.session.run_id, "Photos", "IMG_07.jpg", 7, 30))
-    strip = room.window.loading_strip
-    assert strip.isVisible()
-    assert "IMG_07.jpg" in strip.label.full_text
-    assert "7 of 30" in strip.label.full_text
-    assert (strip.bar.value(), strip.bar.maximum()) == (7, 30)
-    strip.cancel_button.click()
-    assert room.engine.commands[-1] == CancelLoading()
-    enter(room, State.EMPTY)
-    assert not strip.isVisible()
-    assert room.window.empty_page.isVisible()
-
-
 def test_a_finished_run_offers_what_comes_next(painted_room: Room) -> None:
     room = painted_room
     room.open()
@@ -227,9 +195,9 @@ def test_a_second_scene_starts_clean(painted_room: Room) -> None:
     room = painted_room
     room.open("first")
     tell(room, Evaluated(room.session.run_id, 100, 25.0, 0.8, ()))
-    assert room.view.held_out_psnr == 25.0
+    assert room.view.shown.held_out_psnr == 25.0
     room.open("second")
-    assert room.view.held_out_psnr is None
+    assert room.view.shown.held_out_psnr is None
     assert "second" in room.window.toolbar.scene_label.toolTip()
     assert "second" in room.window.windowTitle()
 
@@ -269,7 +237,7 @@ def test_the_theme_changes_and_comes_back(painted_room: Room) -> None:
     assert room.window.theme.colors is DARK
     room.window.actions_table["theme"].trigger()
     assert room.window.theme.colors is LIGHT
-    assert room.view.colors is LIGHT
+    assert room.view.shown.colors is LIGHT
     assert all(panel.colors is LIGHT for panel in room.window.panels)
     room.window.actions_table["theme"].trigger()
     assert room.window.theme.colors is DARK

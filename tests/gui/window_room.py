@@ -18,7 +18,7 @@ from app.viewport.gl_viewport import GlSurface
 from app.viewport.photo_pictures import Decoder
 from app.viewport.surface import Surface
 from app.viewport.viewport import Viewport, make_viewport
-from engine.messages import PhotoSummary, State
+from engine.messages import Event, PhotoSummary, State, View
 from tests.gui.scripted_engine import ScriptedEngine, picture_card
 
 LIMIT_MS = 10_000  # for what takes milliseconds; only a broken program waits so long
@@ -123,6 +123,48 @@ def make_room(
     return Room(window, engine, session, qtbot)
 
 
+def enter(room: Room, state: State) -> None:
+    """Bring the engine into a state and wait until the window knows."""
+    room.engine.enter(state)
+    room.qtbot.waitUntil(lambda: room.session.state is state, timeout=LIMIT_MS)
+
+
+def tell(room: Room, *events: Event) -> None:
+    """Send events and wait until the window has taken them."""
+    seen: list[object] = []
+    room.session.event_arrived.connect(seen.append)
+    room.engine.emit(*events)
+    room.qtbot.waitUntil(lambda: events[-1] in seen, timeout=LIMIT_MS)
+    room.session.event_arrived.disconnect(seen.append)
+
+
+def bare(view: Viewport) -> None:
+    """Take everything off the picture."""
+    view.set_cameras_shown(False)
+    view.set_pivot_shown(False)
+    view.set_labels_shown(False)
+    view.window().setFocus()
+
+
+def newest(room: Room) -> View:
+    view = room.engine.last_view()
+    assert view is not None
+    return view
+
+
+def press_keys(room: Room, key: Qt.Key, hold_until: object = None) -> None:
+    window = room.window.windowHandle()
+    QTest.keyPress(window, key)
+    if hold_until is not None:
+        room.qtbot.waitUntil(hold_until, timeout=LIMIT_MS)
+    QTest.keyRelease(window, key)
+
+
+def focus_view(room: Room) -> None:
+    room.view.take_focus()
+    room.qtbot.waitUntil(lambda: room.view._focused, timeout=LIMIT_MS)
+
+
 def screen_pixels() -> np.ndarray:
     """What the X screen shows, RGB (height, width, 3), in device pixels."""
     QApplication.processEvents()
@@ -172,15 +214,18 @@ def drag(
     QTest.mousePress(window, button, modifiers, place)
     for step in steps:
         place += QPoint(*step)
-        # QTest sends moves without buttons; an event with the button held is what a mouse sends
-        _move(window, place, button, modifiers)
+        move_held(window, place, button, modifiers)
     if release:
         QTest.mouseRelease(window, button, modifiers, place)
 
 
-def _move(
-    window: QWindow, place: QPoint, button: Qt.MouseButton, modifiers: Qt.KeyboardModifier
+def move_held(
+    window: QWindow,
+    place: QPoint,
+    button: Qt.MouseButton = Qt.MouseButton.LeftButton,
+    modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
 ) -> None:
+    """Move the mouse with a button held, as QTest cannot."""
     event = QMouseEvent(
         QEvent.Type.MouseMove,
         QPointF(place),

@@ -1,0 +1,99 @@
+"""Where the parts of the window are, and how they share its room."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.panels.settings_panel import SettingsPanel
+from app.theme import set_role
+
+if TYPE_CHECKING:
+    from app.main_window import MainWindow
+
+SMALLEST = (640, 400)
+SIDE_PX = 248  # width of the photos at first
+SETTINGS_PX = 336  # and of the settings
+NARROWEST_PX = (168, 170, 264)  # photos, view, settings
+PHOTOS_FROM_PX = 760  # in a narrower window the photos give their room to the view
+PROGRESS_FROM_PX = 480  # in a lower one the progress strip does; the status has the step
+
+
+def lay_out(window: "MainWindow") -> None:
+    """Put the window's parts in their places; makes its stacks and splitters."""
+    window.stack = QStackedWidget(window)
+    for page in (window.empty_page, window.loading_page, window.viewport):
+        window.stack.addWidget(page)
+    stage = _column(
+        window,
+        window.error_cards,
+        window.closing_strip,
+        window.loading_strip,
+        window.finished_strip,
+        window.restart_strip,
+        window.stack,
+        window.progress_strip,
+    )
+    window.bottom = QStackedWidget(window)
+    window.bottom.addWidget(window.metrics_panel)
+    window.bottom.addWidget(window.log_panel)
+    window.bottom.setMinimumHeight(110)
+    right = _column(window, window.settings_panel, window.action_panel)
+    window.left = _splitter(
+        window, Qt.Orientation.Vertical, (window.photos_panel, window.findings_panel), (3, 1)
+    )
+    window.center = _splitter(window, Qt.Orientation.Vertical, (stage, window.bottom), (3, 2))
+    window.sides = _splitter(
+        window, Qt.Orientation.Horizontal, (window.left, window.center, right), (0, 1, 0)
+    )
+    for part, width in zip((window.left, window.center, right), NARROWEST_PX, strict=True):
+        part.setMinimumWidth(width)
+    window.sides.setSizes([SIDE_PX, 960, SETTINGS_PX])
+    window.center.setSizes([600, 300])
+    window.left.setSizes([600, 200])
+    body = QWidget(window)
+    body_layout = QVBoxLayout(body)
+    body_layout.setContentsMargins(10, 0, 10, 0)
+    body_layout.addWidget(window.sides)
+    central = QWidget(window)
+    set_role(central, "window")
+    outer = QVBoxLayout(central)
+    outer.setContentsMargins(0, 0, 0, 0)
+    outer.setSpacing(0)
+    outer.addWidget(window.toolbar)
+    outer.addWidget(body, 1)
+    outer.addWidget(window.status)
+    window.setCentralWidget(central)
+    window.setMinimumSize(*SMALLEST)
+
+
+def fit(window: "MainWindow") -> None:
+    """Leave out what a small window has no room for."""
+    window.left.setVisible(window.width() >= PHOTOS_FROM_PX)
+    window.progress_strip.setVisible(window.height() >= PROGRESS_FROM_PX)
+
+
+def _splitter(
+    window: QWidget,
+    direction: Qt.Orientation,
+    widgets: tuple[QWidget, ...],
+    stretches: tuple[int, ...],
+) -> QSplitter:
+    splitter = QSplitter(direction, window)
+    splitter.setHandleWidth(8)
+    splitter.setChildrenCollapsible(False)
+    for i, (widget, stretch) in enumerate(zip(widgets, stretches, strict=True)):
+        splitter.addWidget(widget)
+        splitter.setStretchFactor(i, stretch)
+    return splitter
+
+
+def _column(parent: QWidget, *widgets: QWidget) -> QWidget:
+    """The widgets one below the other; the stack takes what is left."""
+    column = QWidget(parent)
+    layout = QVBoxLayout(column)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(8)
+    for widget in widgets:
+        layout.addWidget(widget, 1 if isinstance(widget, QStackedWidget | SettingsPanel) else 0)
+    return column
