@@ -2,7 +2,9 @@
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,7 +19,7 @@ from cuda_rasterizer.debug import debug_is_on
 from cuda_rasterizer.errors import RasterizerError
 
 Progress = Callable[[str], None]
-"""Told what is being compiled, such as "compiling blend for sm_89 (2 of 9)"."""
+"""Told how far compiling is, such as "compiled blend for sm_89 (2 of 9)"."""
 
 
 class Launcher(Protocol):
@@ -70,10 +72,24 @@ class CudaLauncher:
         return "cuda"
 
     def prepare(self, progress: Progress | None = None) -> None:
-        """Compiles and loads every kernel that is not, telling `progress` before each one."""
-        names = list(sources.modules())
-        for index, module in enumerate(names):
-            self._load_module(module, progress, f" ({index + 1} of {len(names)})")
+        """Compiles what is not in the cache, on all cores, telling `progress`; then loads all."""
+        built = self._build_missing(progress or _tell_nobody)
+        for module in sources.modules():
+            self._load_module(module, built.get(module))
+
+    def _build_missing(self, progress: Progress) -> dict[str, bytes]:
+        missing = [module for module in sources.modules() if not self._cache.holds(module)]
+        if not missing:
+            return {}
+        count = len(missing)
+        progress(f"compiling the kernels for {self.target} (0 of {count})")
+        built: dict[str, bytes] = {}
+        with ThreadPoolExecutor(min(count, os.cpu_count() or 1)) as pool:
+            waiting = {pool.submit(self._image, module): module for module in missing}
+            for future in as_completed(waiting):
+                built[waiting[future]] = future.result()
+                progress(f"compiled {waiting[future]} for {self.target} ({len(built)} of {count})")
+        return built
 
     def cached_modules(self) -> int:
         """How many of `sources.modules()` lie compiled in the cache."""
@@ -129,24 +145,25 @@ class CudaLauncher:
             self._load_module(source.module)
         return self._kernels[kernel]
 
-    def _load_module(
-        self, module: str, progress: Progress | None = None, position: str = ""
-    ) -> None:
+    def _image(self, module: str) -> bytes:
+        def build() -> bytes:
+            return self._compiler.compile(module, sources.modules()[module], self.target).image
+
+        return self._cache.load_or_build(module, build)
+
+    def _load_module(self, module: str, image: bytes | None = None) -> None:
         wanted = [source for source in sources.kernels().values() if source.module == module]
         if all(source.name in self._kernels for source in wanted):
             return
-
-        def build() -> bytes:
-            if progress is not None:
-                progress(f"compiling {module} for {self.target}{position}")
-            text = sources.modules()[module]
-            return self._compiler.compile(module, text, self.target).image
-
-        handle = self._driver.load_module(self._cache.load_or_build(module, build))
+        handle = self._driver.load_module(self._image(module) if image is None else image)
         for source in wanted:
             function = self._driver.function(handle, source.name)
             attributes = self._driver.attributes(function)
             self._kernels[source.name] = _Loaded(source, function, attributes)
+
+
+def _tell_nobody(_: str) -> None:
+    pass
 
 
 def check_launch(source: KernelSource, params: ctypes.Structure, grid: int, block: int) -> None:
