@@ -30,6 +30,17 @@ def test_the_wheel_alone_trains_the_demo_with_its_kernels(tmp_path):
     assert str(tmp_path / "venv") in where.stdout, "the program should come from the wheel"
     assert where.stdout.split()[-1] == "cpu", where.stdout + where.stderr
 
+    kernels = run_installed(
+        programs,
+        "python",
+        "-c",
+        "from cuda_rasterizer.cuda import sources as s; print(*s.modules(), *s.headers())",
+        folder=tmp_path,
+    )
+    assert {"blend", "project", "params.h", "dialect.h"} < set(kernels.stdout.split()), (
+        "a GPU's kernels are compiled from sources in the wheel"
+    )
+
     flags = ("--iterations", "5", "--output", "run")
     trained = run_installed(programs, "python", "-m", "app.demo", *flags, folder=tmp_path)
     assert trained.returncode == 0, trained.stderr
