@@ -27,12 +27,29 @@ def _require(backend: str) -> None:
     pytest.skip(f"backend {backend} is absent: {reason}")
 
 
-@pytest.fixture(params=["reference", "cpu"])
+CUDA = pytest.param("cuda", marks=pytest.mark.emulator)
+
+
+def _ready(request: pytest.FixtureRequest) -> str:
+    """The backend that the fixture's parameter names; CUDA on the emulator."""
+    name = str(request.param)
+    if name == "cuda":
+        request.getfixturevalue("emulated")
+    else:
+        _require(name)
+    return name
+
+
+@pytest.fixture(params=["reference", "cpu", CUDA])
 def backend(request: pytest.FixtureRequest) -> str:
     """Name of a backend to render with; the test runs once for each."""
-    name = str(request.param)
-    _require(name)
-    return name
+    return _ready(request)
+
+
+@pytest.fixture(params=["cpu", CUDA])
+def kernels(request: pytest.FixtureRequest) -> str:
+    """Name of a backend of our own kernels; the test runs once for each."""
+    return _ready(request)
 
 
 @pytest.fixture

@@ -12,9 +12,23 @@ from tests.cuda_rasterizer.scenes import SplatScene
 
 
 def draw(scene: SplatScene, backend: str = "cpu", **options: Any) -> Rendering:
-    """The scene's picture by one backend; `options` as `rasterize` has them."""
+    """The scene's picture by one backend; `options` as `rasterize` has them.
+
+    "cuda" takes float32 alone and gets it, while gradients go to the scene's own tensors.
+    """
     arguments = {**scene.projection, "background": scene.background, **options}
-    return rasterize(*scene.splats, **arguments, backend=backend)
+    splats = scene.splats
+    if backend == "cuda":
+        splats = tuple(map(in_float32, splats))
+        arguments = {name: in_float32(value) for name, value in arguments.items()}
+    return rasterize(*splats, **arguments, backend=backend)
+
+
+def in_float32(value: Any) -> Any:
+    """A tensor, or those of a tuple, in float32, differentiably; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(map(in_float32, value))
+    return value.float() if isinstance(value, Tensor) else value
 
 
 def seeds_of(rendering: Rendering) -> tuple[Tensor, Tensor, Tensor]:
