@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cuda_rasterizer.cuda import sources
-from cuda_rasterizer.cuda.launches import blocks, launch
+from cuda_rasterizer.cuda.launches import BLOCK, WARP, blocks, launch
 from cuda_rasterizer.cuda.structures import (
     CompactParams,
     EmitParams,
@@ -298,6 +298,7 @@ def _sort(
     capacity, device = values[0].shape[0], totals.device
     constants = sources.constants()
     grid, digits = blocks(capacity, constants["sort_items"]), constants["sort_digits"]
+    scan_block = min(BLOCK, WARP * blocks(max(grid, 1), WARP))
     digit_counts = empty(digits, grid, dtype=torch.int32, device=device)
     digit_totals = empty(digits, dtype=torch.int32, device=device)
     for turn in range(passes):
@@ -314,7 +315,7 @@ def _sort(
             shift=turn * _DIGIT_BITS,
         )
         launch(f"sort_count{suffix}", params, device, grid)
-        launch("sort_scan", params, device, digits)
+        launch("sort_scan", params, device, digits, scan_block)
         launch(f"sort_scatter{suffix}", params, device, grid)
 
 

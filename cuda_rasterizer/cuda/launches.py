@@ -13,6 +13,9 @@ from cuda_rasterizer.debug import check_written, debug_is_on
 BLOCK = 256
 """Threads of a block, unless a kernel says otherwise."""
 
+WARP = 32
+"""Threads of a warp: a block is a multiple of it."""
+
 _installed: list[Launcher] = []
 
 

@@ -14,7 +14,8 @@
 //   compact_splats      blocks(N, 256)              CompactParams   depth keys and splats of the seen
 //   depth sort: 4 passes, shift 0, 8, 16, 24, from A to B and back, so that the result is in A again
 //     sort_count        blocks(N, sort_items)       SortParams      count = totals, capacity = N
-//     sort_scan         sort_digits                 SortParams
+//     sort_scan         sort_digits                 SortParams      up to 256 threads, one a block of items is
+//                                                                   enough: a multiple of 32
 //     sort_scatter      blocks(N, sort_items)       SortParams
 //   count_instances     blocks(N, 256)              EmitParams      tiles of 256 splats in depth order ->
 //   sums scan_block_sums     1, 1024 threads             ScanParams      total -> totals[1]
