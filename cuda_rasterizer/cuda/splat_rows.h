@@ -26,14 +26,22 @@ struct alignas(size * sizeof(float)) AlignedRow {
 // `stride` numbers apart.
 template <int size>
 SPLATSCOPE_FUNCTION void load_rows(const float* rows, int64_t stride, unsigned wanted, float* tile) {
+    // So many loads are on their way before the first of them is waited for.
+    constexpr int batch = size % 9 == 0 ? 9 : 8;
+    static_assert(size % batch == 0, "rows are loaded in whole batches");
     sync_warp(all_lanes);
-    if (wanted != 0) {
+    for (int first = 0; first < size && wanted != 0; first += batch) {
+        float numbers[batch];
 #pragma unroll
-        for (int k = 0; k < size; ++k) {
-            const int number = splats_a_warp * k + lane();
-            const int row = number / size, column = number % size;
-            if ((wanted >> row) & 1u)
-                tile[row * tile_pitch(size) + column] = load_read_only(rows + row * stride + column);
+        for (int k = 0; k < batch; ++k) {
+            const int number = splats_a_warp * (first + k) + lane(), row = number / size;
+            const float* from = rows + row * stride + number % size;
+            numbers[k] = (wanted >> row) & 1u ? load_read_only(from) : 0.0f;
+        }
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            const int number = splats_a_warp * (first + k) + lane();
+            tile[number / size * tile_pitch(size) + number % size] = numbers[k];
         }
     }
     sync_warp(all_lanes);

@@ -21,7 +21,7 @@ SPLATSCOPE_FUNCTION Similarity<Real> similarity_of(Real mean_x, Real mean_y, Rea
     const Real squares = mean_x * mean_x + mean_y * mean_y, means = mean_x * mean_y;
     const Real a1 = 2 * means + Real(ssim_c1), a2 = 2 * (product - means) + Real(ssim_c2);
     const Real b1 = squares + Real(ssim_c1), b2 = square - squares + Real(ssim_c2);
-    const Real inverse = Real(1) / (b1 * b2);
+    const Real inverse = reciprocal(b1 * b2);
     const Real value = a1 * a2 * inverse;
     const Real inverse_b1 = b2 * inverse, inverse_b2 = b1 * inverse;
     return {value, 2 * mean_y * (a2 - a1) * inverse + 2 * mean_x * value * (inverse_b2 - inverse_b1),

@@ -17,6 +17,10 @@ inline Real square_root(Real x) {
     return std::sqrt(x);
 }
 template <typename Real>
+inline Real reciprocal(Real x) {
+    return Real(1) / x;
+}
+template <typename Real>
 inline Real exponential_of(Real x) {
     return std::exp(x);
 }
