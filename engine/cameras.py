@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
+from scipy.spatial.transform import Rotation
 
 FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -98,13 +99,8 @@ def pose_from_quaternion(
     quaternion: Float[np.ndarray, "4"], translation: Float[np.ndarray, "3"]
 ) -> Float[np.ndarray, "4 4"]:
     """A 4x4 pose from a (w, x, y, z) quaternion of any norm but zero and a translation."""
-    w, x, y, z = np.asarray(quaternion, dtype=np.float64) / np.linalg.norm(quaternion)
     pose = np.eye(4)
-    pose[:3, :3] = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
+    pose[:3, :3] = Rotation.from_quat(np.roll(quaternion, -1)).as_matrix()  # scipy's w comes last
     pose[:3, 3] = translation
     return pose
 
@@ -121,23 +117,3 @@ def opengl_to_opencv(camera_to_world: Float[np.ndarray, "4 4"]) -> Float[np.ndar
     """A camera-to-world pose with OpenGL axes (y up, z backward) as one with OpenCV axes."""
     flip = np.diag([1.0, -1.0, -1.0, 1.0])
     return np.asarray(np.asarray(camera_to_world, dtype=np.float64) @ flip)
-
-
-def look_at(
-    eye: Float[np.ndarray, "3"], target: Float[np.ndarray, "3"], up: Float[np.ndarray, "3"]
-) -> Float[np.ndarray, "4 4"]:
-    """The world-to-camera pose at `eye` that looks at `target` with `up` upward in the picture."""
-    forward = np.asarray(target, dtype=np.float64) - eye
-    forward = forward / np.linalg.norm(forward)
-    right = np.cross(forward, up)
-    length = np.linalg.norm(right)
-    if length < 1e-9:  # looking along `up`: any right vector will do
-        axis = np.eye(3)[int(np.argmin(np.abs(forward)))]
-        right = np.cross(forward, axis)
-        length = np.linalg.norm(right)
-    right = right / length
-    rotation = np.stack([right, np.cross(forward, right), forward])
-    pose = np.eye(4)
-    pose[:3, :3] = rotation
-    pose[:3, 3] = -rotation @ eye
-    return pose

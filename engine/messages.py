@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.cameras import Camera
 from engine.dataset.scene import Photo
+from engine.gpu_readings import GpuReading
 from engine.setting_info import Value
 from engine.settings import Settings
 
@@ -307,6 +308,7 @@ class Stepped(Event):
     steps_per_second: float
     preview_share: float  # of wall time, lately
     memory_bytes: int  # resident memory of the process
+    gpu: GpuReading | None = None  # where the driver gives readings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -380,6 +382,19 @@ class Noticed(Event):
     """Something the user should know that stops nothing."""
 
     message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SplatCapReached(Noticed):
+    """Growth stopped at the splat cap: told once for each value of it, and whenever by hand.
+
+    `refused` splats more would have been cloned or split at `step`; now there are `splats`.
+    """
+
+    step: int
+    splats: int
+    cap: int
+    refused: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,8 +13,10 @@ from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Scene
 from engine.errors import ExportError
 from engine.export.splat_files import Written, write_splats_in_phases
+from engine.gpu_readings import GpuReadings
 from engine.run.atomic_file import disk_error
 from engine.run.checkpoint import save_checkpoint
+from engine.run.folder_lock import FolderLock
 from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
 from engine.run.run_folder import RunFacts, RunFolder
@@ -41,19 +43,27 @@ class OpenRun:
         photos: PhotoStore,
         trainer: Trainer,
         folder: RunFolder,
+        lock: FolderLock,
         saved_settings: Settings,
     ) -> None:
-        """Take over what the loader made; `folder` exists, and can give back `saved_settings`."""
+        """Take over what the loader made; `folder` exists, and can give back `saved_settings`.
+
+        `lock` is the folder's, and let go by `close`.
+        """
         self.run_id = run_id
         self.scene = scene
         self.photos = photos
         self.trainer = trainer
         self.folder = folder
+        self.lock = lock
+        self.gpu = GpuReadings(trainer.device)
         self.held: dict[str, Value] = {}  # changes that wait for a restart
+        self._written_held: dict[str, Value] = {}  # those that `run.toml` has
         self.version = 0  # changes whenever the model does
         self.saved_version = -1  # of the model in the last checkpoint
         self.saved_settings = saved_settings
         self.evaluated_step = -1
+        self.cap_told: int | None = None  # the splat cap that was last told to be reached
         self._is_verified = False
         self._logs_failed = False
         self._journal = Journal(folder.journal_path)
@@ -107,7 +117,8 @@ class OpenRun:
         )
 
     def write_facts(self) -> None:
-        """Write `run.toml` with the settings in force. Raises OSError."""
+        """Write `run.toml` with the settings in force and those held back. Raises OSError."""
+        held = dict(self.held)
         self.folder.write_facts(
             self.settings,
             RunFacts(
@@ -116,8 +127,10 @@ class OpenRun:
                 backend=self.trainer.backend,
                 device=self.device,
                 versions=recorded_versions(),
+                held=held,
             ),
         )
+        self._written_held = held
 
     @property
     def damaged_metrics(self) -> str | None:
@@ -130,6 +143,10 @@ class OpenRun:
             f"{count:,} damaged {lines} of {self.folder.metrics_path} could not be read and are "
             "taken out, so the curves have a gap. The model is not affected."
         )
+
+    def hold(self, changes: Mapping[str, Value]) -> None:
+        """Let changes wait for a restart, but for those that are in force already."""
+        self.held = {name: value for name, value in changes.items() if value != self.settings[name]}
 
     # --- logs: a full disk is told once and stops nothing ----------------------------------------
 
@@ -227,7 +244,20 @@ class OpenRun:
         except OSError as error:
             raise ExportError(
                 disk_error(path, error) + " What was saved before is unchanged. Free some space "
-                "or save again later; training can go on.",
+                "and save again.",
+                path=path,
+            ) from error
+
+    def keep_held(self) -> None:
+        """Write the changes that wait for a restart, unless `run.toml` has them already."""
+        if self.held == self._written_held:
+            return
+        try:
+            self.write_facts()
+        except OSError as error:
+            path = self.folder.facts_path
+            raise ExportError(
+                disk_error(path, error) + " The changes that wait for a restart are not kept yet.",
                 path=path,
             ) from error
 
@@ -236,7 +266,7 @@ class OpenRun:
         return write_splats_in_phases(path, self.trainer.model, self.scene.frame)
 
     def close(self, *, keep_photos: bool = False) -> str | None:
-        """Write what is buffered, close the files and end the decoders."""
+        """Write what is buffered, close the files, end the decoders and unlock the folder."""
         notice = self.flush_logs()
         for log in (self._metrics, self._journal):
             try:
@@ -247,6 +277,7 @@ class OpenRun:
         self._log_handler.close()
         if not keep_photos:
             self.photos.close()
+        self.lock.release()
         return notice
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from engine import messages as m
-from engine.device import set_low_priority, set_threads
+from engine.device import set_deterministic, set_low_priority, set_threads
 from engine.errors import SettingError
 from engine.messages import Command, State
 from engine.open_run import OpenRun
 from engine.session import Session
 from engine.setting_info import Applies, Value
 from engine.settings import setting_info
+from engine.training.densification import RefineCounts
 
 
 class CommandRefusal(Exception):
@@ -67,6 +68,8 @@ class RunCommands:
     def _touch_device(self, name: str, value: Value) -> None:
         if name == "threads":
             set_threads(int(value))
+        elif name == "deterministic":
+            set_deterministic(bool(value))
         elif name == "low_priority":
             self._session.notice(set_low_priority(bool(value)))
 
@@ -132,7 +135,7 @@ class RunCommands:
     def _prune_now(self, run: OpenRun, command: m.PruneNow) -> None:
         self._note(run, command)
         counts, notices = run.trainer.prune_now()
-        self._refined(run, counts.cloned, counts.split, counts.pruned, counts.splats, notices)
+        self._refined(run, counts, notices)
 
     def _densify_now(self, run: OpenRun, command: m.DensifyNow) -> None:
         if run.step == 0:
@@ -141,21 +144,11 @@ class RunCommands:
             )
         self._note(run, command)
         counts, notices = run.trainer.densify_now()
-        self._refined(run, counts.cloned, counts.split, counts.pruned, counts.splats, notices)
+        self._refined(run, counts, notices)
 
-    def _refined(
-        self,
-        run: OpenRun,
-        cloned: int,
-        split: int,
-        pruned: int,
-        splats: int,
-        notices: tuple[str, ...],
-    ) -> None:
+    def _refined(self, run: OpenRun, counts: RefineCounts, notices: tuple[str, ...]) -> None:
         run.version += 1
-        self._session.publish(
-            m.Refined(run.run_id, run.step, cloned, split, pruned, splats, by_hand=True)
-        )
+        self._session.publish_refine(run, counts, by_hand=True)
         for message in notices:
             self._session.notice(message)
 

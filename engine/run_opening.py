@@ -10,7 +10,16 @@ from engine.errors import EngineError, RunFolderError
 from engine.inbox import Report
 from engine.messages import State
 from engine.open_run import OpenRun
-from engine.run.run_folder import RunFolder, free_folder, require_unused, user_runs_folder
+from engine.resume_rules import require_same_origin
+from engine.run.disk_space import require_room, room_warning
+from engine.run.folder_lock import FolderLock
+from engine.run.run_folder import (
+    RunFacts,
+    RunFolder,
+    free_folder,
+    require_usable,
+    user_runs_folder,
+)
 from engine.run_commands import CommandRefusal
 from engine.scene_loader import (
     Loaded,
@@ -23,6 +32,8 @@ from engine.scene_loader import (
 from engine.scene_names import referenced_scene, scene_path
 from engine.scene_summary import scene_opened
 from engine.session import Session
+from engine.setting_info import Applies
+from engine.settings import Settings, setting_info
 
 _SCENE_SETTINGS = ("resolution", "test_every")  # what decoded photos depend on
 
@@ -39,8 +50,7 @@ class RunOpening:
 
     def open_scene(self, command: m.OpenScene) -> None:
         """Replace what is open by a new run of a scene."""
-        if command.run_folder is not None:
-            _refuse_unless_unused(command.run_folder)
+        _refuse_unless_usable(command.run_folder or free_folder(user_runs_folder(), "run"))
         self._close_old()
         self._load(
             LoadRequest(
@@ -56,24 +66,38 @@ class RunOpening:
         """Replace what is open by an old run, which goes on from its last checkpoint."""
         folder = RunFolder(command.run_folder)
         try:
-            settings, facts = folder.read_facts()
-            settings = settings.updated(dict(command.changes))
+            _settings_of(folder, command)  # the lock makes a file: only where there is a run
+            lock = self._locked(folder)
         except EngineError as error:
             raise CommandRefusal(str(error)) from error
+        try:
+            self._close_old()
+            request = self._resumed(folder, command, lock)
+        except BaseException:
+            lock.release()
+            raise
+        self._load(request)
+
+    def _locked(self, folder: RunFolder) -> FolderLock:
+        """The folder's lock, shared with the open run where it is its own."""
+        run = self._session.run
+        is_own = run is not None and run.folder.path.resolve() == folder.path.resolve()
+        return run.lock.share() if run and is_own else FolderLock(folder.path)
+
+    def _resumed(self, folder: RunFolder, command: m.ResumeRun, lock: FolderLock) -> LoadRequest:
+        settings, facts = _settings_of(folder, command)
         scene = command.scene or referenced_scene(facts.scene, folder)
-        self._close_old()
-        self._load(
-            LoadRequest(
-                run_id=self._session.run_id + 1,
-                scene_path=scene_path(scene),
-                settings=settings,
-                folder=command.run_folder,
-                start=command.start,
-                is_resumed=True,
-                checkpoint=folder.last_checkpoint(),
-                changes=command.changes,
-                recorded=facts,
-            )
+        return LoadRequest(
+            run_id=self._session.run_id + 1,
+            scene_path=scene_path(scene),
+            settings=settings,
+            folder=command.run_folder,
+            start=command.start,
+            is_resumed=True,
+            checkpoint=folder.last_checkpoint(),
+            changes=command.changes,
+            recorded=facts,
+            lock=lock,
         )
 
     def restart(self, run: OpenRun, command: m.Restart) -> None:
@@ -127,8 +151,14 @@ class RunOpening:
         if self._loader is not None:
             self._loader.cancel()
             self._retired.append(self._loader)
-            self._loader = None
+            self._let_go()
         self._forget_ended()
+
+    def _let_go(self) -> None:
+        """Nothing comes of the load: the folder is free for others."""
+        if self._loader is not None and self._loader.request.lock is not None:
+            self._loader.request.lock.release()
+        self._loader = None
 
     def _forget_ended(self) -> None:
         """A loader holds on to its scene; let go of those that have ended."""
@@ -149,7 +179,7 @@ class RunOpening:
             case SceneKnown() if report.run_id == current:
                 self._session.publish(scene_opened(report.run_id, report.scene))
             case LoadFailed() if report.run_id == current:
-                self._loader = None
+                self._let_go()
                 self._session.fail(report.error, report.details)
             case Loaded() if report.run_id == current:
                 self._loader = None
@@ -162,17 +192,21 @@ class RunOpening:
         """A run exists from here on."""
         session, request = self._session, loaded.request
         try:
-            refused = put_into_force(loaded.trainer.settings)
+            refused = put_into_force(loaded.trainer.settings, loaded.trainer.device)
             run = self._make_run(loaded)
         except (EngineError, OSError) as error:
             loaded.photos.close()
             session.fail(_as_folder_error(error, request.folder))
             return
+        finally:
+            if request.lock is not None:
+                request.lock.release()  # the run has a share of its own
         session.run = run
         session.publish(
             m.RunStarted(run.run_id, run.folder.path, run.settings, run.step, run.device)
         )
         session.notice(refused)
+        session.notice(run.lock.problem)
         self._note_beginning(run, loaded)
         if run.is_complete:
             session.finish(run, evaluate=True)
@@ -185,14 +219,22 @@ class RunOpening:
         request = loaded.request
         path = request.folder or free_folder(user_runs_folder(), loaded.scene.name)
         folder = RunFolder(path)
-        if request.is_resumed:
-            folder.reopen()
-        else:
+        require_room(path, loaded.trainer)
+        if not request.is_resumed:
             folder.create()
-        run = OpenRun(
-            request.run_id, loaded.scene, loaded.photos, loaded.trainer, folder, loaded.before
-        )
+        lock = request.lock.share() if request.lock else FolderLock(path)
         try:
+            if request.is_resumed:
+                folder.reopen()
+            run = OpenRun(
+                *(request.run_id, loaded.scene, loaded.photos, loaded.trainer),
+                *(folder, lock, loaded.before),
+            )
+        except OSError:
+            lock.release()
+            raise
+        try:
+            run.hold(request.recorded.held if request.recorded else {})
             run.write_facts()
         except OSError:
             run.close(keep_photos=True)
@@ -203,12 +245,22 @@ class RunOpening:
         request = loaded.request
         what = "Resumed" if request.is_resumed else "RunStarted"
         self._session.notice(run.journal(what, run.step, {"settings": run.settings.differences()}))
+        self._session.notice(room_warning(run.folder.path, run.trainer))
         if not request.is_resumed:
             self._note_seed_cap(run)
             return
         for name, value in run.settings.differences(loaded.before).items():
             old = loaded.before[name]
             self._session.notice(run.journal_setting(name, old, value, gesture=0, held=False))
+            if setting_info(name).applies is Applies.RESTART:
+                self._session.notice(
+                    f"{name} was {old} up to step {run.step:,}, now it is {value}."
+                )
+        for name, value in run.held.items():
+            old = run.settings[name]
+            self._session.publish(
+                m.SettingApplied(run.run_id, run.step, name, old, value, held=True)
+            )
         self._session.notice(run.damaged_metrics)
         if request.recorded is not None:
             self._session.notice(run.other_machine(request.recorded))
@@ -227,9 +279,17 @@ class RunOpening:
             )
 
 
-def _refuse_unless_unused(path: Path) -> None:
+def _settings_of(folder: RunFolder, command: m.ResumeRun) -> tuple[Settings, RunFacts]:
+    """What `run.toml` says, with the changes that the command brings."""
+    settings, facts = folder.read_facts()
+    changes = dict(command.changes)
+    require_same_origin(settings, changes)
+    return settings.updated(changes), facts
+
+
+def _refuse_unless_usable(path: Path) -> None:
     try:
-        require_unused(path)
+        require_usable(path)
     except RunFolderError as error:
         raise CommandRefusal(str(error)) from error
 

@@ -18,15 +18,17 @@ import torch
 from engine.dataset.load import load_scene
 from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Scene
-from engine.device import choose_backend
+from engine.device import choose_backend, make_current, prepare_kernels, tensor_device
 from engine.errors import CheckpointError, LoadingCancelled
 from engine.export.saved_model import frame_of
 from engine.inbox import Report
 from engine.run.checkpoint import Checkpoint, load_checkpoint
+from engine.run.folder_lock import FolderLock
 from engine.run.run_folder import RunFacts
 from engine.setting_info import Value
 from engine.settings import Settings, all_settings
 from engine.training.trainer import Trainer
+from engine.wording import listed
 
 PROGRESS_SECONDS = 0.05
 
@@ -37,7 +39,8 @@ _log = logging.getLogger(__name__)
 class LoadRequest:
     """What to load: a new run of `scene_path`, or one that goes on from `checkpoint`.
 
-    `scene` and `photos` are those of the run before when a restart can use them again.
+    `scene` and `photos` are those of the run before when a restart can use them again. `lock` is
+    that of the folder of an old run; whoever asks lets it go when nothing comes of the load.
     """
 
     run_id: int
@@ -48,7 +51,8 @@ class LoadRequest:
     is_resumed: bool = False
     checkpoint: Path | None = None
     changes: tuple[tuple[str, Value], ...] = ()
-    recorded: RunFacts | None = None  # what the resumed run said about its machine
+    recorded: RunFacts | None = None  # what `run.toml` of the resumed run says
+    lock: FolderLock | None = None
     scene: Scene | None = None
     photos: PhotoStore | None = None
 
@@ -137,16 +141,21 @@ class SceneLoader:
             request.scene_path, settings, self._progress, self._cancelled.is_set
         )
         self._raise_if_cancelled()
+        if state is not None:
+            _require_same_frame(request, scene, state)
         self._deliver(SceneKnown(request.run_id, scene))
         backend = choose_backend(settings)
+        device = tensor_device(backend, settings)
+        make_current(device)
         photos = request.photos or PhotoStore(scene, settings)
         try:
             usable = photos.load_all(self._progress, self._cancelled.is_set)
             if usable is not scene:  # broken photos were left out
                 scene = usable
                 self._deliver(SceneKnown(request.run_id, scene))
+            prepare_kernels(device, self._progress)
             self._progress("Preparing the splats", scene.name, 0, 1)
-            trainer = _make_trainer(scene, photos, settings, backend, state)
+            trainer = _make_trainer(scene, photos, settings, backend, device, state)
             self._raise_if_cancelled()
         except BaseException:
             photos.close()
@@ -168,26 +177,35 @@ class SceneLoader:
 
 
 def _make_trainer(
-    scene: Scene, photos: PhotoStore, settings: Settings, backend: str, state: Checkpoint | None
+    scene: Scene,
+    photos: PhotoStore,
+    settings: Settings,
+    backend: str,
+    device: torch.device,
+    state: Checkpoint | None,
 ) -> Trainer:
     if state is None:
-        return Trainer(scene, photos, settings, backend=backend)
+        return Trainer(scene, photos, settings, backend=backend, device=device)
     values = {info.name: settings[info.name] for info in all_settings()}
     header = {**state.facts, "settings": values}
-    _require_same_frame(scene, state)
     try:
-        return Trainer.from_state(scene, photos, state.tensors, header, backend=backend)
+        return Trainer.from_state(
+            scene, photos, state.tensors, header, backend=backend, device=device
+        )
     except CheckpointError as error:
         raise CheckpointError(f"{state.path}: {error}", path=state.path) from error
 
 
-def _require_same_frame(scene: Scene, state: Checkpoint) -> None:
+def _require_same_frame(request: LoadRequest, scene: Scene, state: Checkpoint) -> None:
     """The splats of a checkpoint are where its scene was; other poses would leave them behind."""
-    frame = frame_of(state.fact("scene_frame"))
-    if frame != scene.frame:
-        raise CheckpointError(
-            f"{state.path} was trained on other poses: its scene was centred at {frame.offset} "
-            f"with scale {frame.scale:g}, {scene.path} at {scene.frame.offset} with scale "
-            f"{scene.frame.scale:g}. Resume with the scene of the run, or make a new run.",
-            path=state.path,
-        )
+    if frame_of(state.fact("scene_frame")) == scene.frame:
+        return
+    names = {photo.name for photo in scene.photos}
+    lost = [name for name in state.fact("training_photos") if name not in names]
+    what = f"{listed(lost)} {'is' if len(lost) == 1 else 'are'} not there" if lost else "moved"
+    own = f" ({request.recorded.scene_name})" if request.recorded else ""
+    raise CheckpointError(
+        f"{state.path} was trained on other poses than {scene.path} has: {what}. Resume with the "
+        f"scene of the run{own}, or make a new run in another folder.",
+        path=state.path,
+    )

@@ -14,13 +14,14 @@ from engine import messages as m
 from engine.errors import EngineError, ExportError, TrainingError
 from engine.export.splat_files import Written
 from engine.inbox import Inbox
-from engine.memory import is_out_of_memory
+from engine.memory import give_back_memory, is_out_of_memory
 from engine.messages import Event, PhotoScore, State
 from engine.open_run import OpenRun
 from engine.outbox import Outbox
 from engine.run.journal import GESTURE_SECONDS
 from engine.run_pictures import RunPictures
 from engine.step_reports import StepReports
+from engine.training.densification import RefineCounts
 from engine.training.evaluation import mean_score
 from engine.training.schedule import is_multiple
 from engine.training.step_result import Phase, StepResult
@@ -93,6 +94,8 @@ class Session:
         else:
             paused = is_out_of_memory(error)
         self.report_error(error, details)
+        if paused:
+            give_back_memory(error)
         if self.state is State.CLOSING:
             return
         if self.run is None:
@@ -101,7 +104,8 @@ class Session:
             self.set_state(State.PAUSED if paused else State.FAILED)
 
     def _publish_steps(self) -> None:
-        steps = self._reports.take(self.run_id, time.perf_counter(), self._pictures.share())
+        gpu = self.run.gpu.read() if self.run is not None else None
+        steps = self._reports.take(self.run_id, time.perf_counter(), self._pictures.share(), gpu)
         if steps is not None:
             self._outbox.publish(steps)
 
@@ -175,14 +179,35 @@ class Session:
         if result.sh_raised:
             self.publish(m.ShDegreeRaised(run_id, step, result.sh_degree))
         if result.refined is not None:
-            counts = result.refined
-            self.publish(
-                m.Refined(run_id, step, counts.cloned, counts.split, counts.pruned, counts.splats)
-            )
+            self.publish_refine(run, result.refined)
         if result.reset is not None:
             self.publish(m.OpacitiesReset(run_id, step, result.reset))
         for message in result.notices:
             self.notice(message)
+
+    def publish_refine(self, run: OpenRun, counts: RefineCounts, *, by_hand: bool = False) -> None:
+        """Tell what a refine did, and that the splat cap held it back where that is news."""
+        self.publish(
+            m.Refined(
+                *(run.run_id, run.step, counts.cloned, counts.split, counts.pruned, counts.splats),
+                by_hand=by_hand,
+            )
+        )
+        cap = run.settings.densify.max_splats
+        if counts.refused == 0 or (run.cap_told == cap and not by_hand):
+            return
+        run.cap_told = cap
+        message = (
+            f"The splat cap of {cap:,} is reached at step {run.step:,}: there are "
+            f"{counts.splats:,} splats, and {counts.refused:,} more would have been cloned or "
+            "split. Raise the splat cap to let the model grow."
+        )
+        _log.info("%s", message)
+        self.publish(
+            m.SplatCapReached(
+                *(run.run_id, message, run.step, counts.splats, cap), refused=counts.refused
+            )
+        )
 
     def evaluate(self, run: OpenRun) -> None:
         """Measure the held-out photos one by one; given up when an urgent command waits."""
@@ -215,7 +240,19 @@ class Session:
             self.report_error(error)
             return str(error)
         path = run.folder.checkpoint_path(run.step)
+        _log.info("saved %s", path.name)
         self.publish(m.Saved(run.run_id, run.step, path, time.perf_counter() - start))
+        return None
+
+    def _save_rest(self, run: OpenRun) -> str | None:
+        """Write what closing would lose; why that failed, if it did."""
+        if run.is_unsaved:
+            return self._try_to_save(run)
+        try:
+            run.keep_held()
+        except EngineError as error:
+            self.report_error(error)
+            return str(error)
         return None
 
     def _work_through(self, phases: Generator[str, None, None]) -> bool:
@@ -269,18 +306,17 @@ class Session:
         self.publish(m.Finished(run.run_id, run.step, checkpoint, export))
 
     def close_run(self, *, save: bool, keep_photos: bool = False) -> str | None:
-        """End the open run, if there is one; unsaved steps are saved first if asked.
+        """End the open run, if there is one; what is unsaved is saved first if asked.
 
-        When they cannot be saved the run stays open and a sentence says why. Somebody who asked
+        When it cannot be saved the run stays open and a sentence says why. Somebody who asked
         to close without saving meanwhile gets just that.
         """
         run = self.run
         if run is None:
             return None
-        if save and run.is_unsaved:
-            problem = self._try_to_save(run)
-            if problem is not None and not self.inbox.must_abandon_saving():
-                return problem
+        problem = self._save_rest(run) if save else None
+        if problem is not None and not self.inbox.must_abandon_saving():
+            return problem
         self._publish_steps()
         self.notice(run.close(keep_photos=keep_photos))
         self.run = None

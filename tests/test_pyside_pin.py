@@ -4,13 +4,11 @@
 """
 
 import os
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import version
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.child_process import PROJECT, run_python
+
 CALLS = 500
 PROBE = f"""
 import sys
@@ -26,23 +24,17 @@ print(sys.getrefcount(None) - before)
 
 
 def test_void_qt_calls_lose_no_reference_to_none():
-    probe = subprocess.run(
-        [sys.executable, "-c", PROBE],
-        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    probe = run_python("-c", PROBE, variables=os.environ | {"QT_QPA_PLATFORM": "offscreen"})
+    assert probe.returncode == 0, probe.stderr
     # A few may come and go with caches; the fault changes the count by one a call. (From Python
     # 3.12 on None is immortal and its count stands still.)
     assert abs(int(probe.stdout)) < CALLS // 10
 
 
 def test_the_pinned_releases_are_the_ones_in_use():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for package in ("PySide6-Essentials", "shiboken6"):
         assert f"{package}=={version(package)}" in project["dependencies"]
-    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().replace("_", "-")
+    pins = (PROJECT / "constraints.txt").read_text(encoding="utf-8").lower().replace("_", "-")
     assert f"pyside6-essentials=={version('PySide6-Essentials')}" in pins
     assert f"shiboken6=={version('shiboken6')}" in pins

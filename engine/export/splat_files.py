@@ -20,6 +20,7 @@ from engine.run.atomic_file import atomic_file, disk_error
 from engine.training.gaussians import SH_C0, Gaussians
 
 REST_COEFFICIENTS = 15  # degrees 1 to 3
+BYTES_A_SPLAT = 4 * (17 + 3 * REST_COEFFICIENTS)  # float32 properties of a row
 CHUNK = 65_536  # splats prepared at a time: about 10 ms of work, and no second copy of the model
 
 
@@ -38,17 +39,6 @@ class Loaded:
     splats: Gaussians
     sh_degree: int
     dropped: int
-
-
-def write_splats(path: Path, splats: Gaussians, frame: SceneFrame) -> Written:
-    """`write_splats_in_phases` without a pause."""
-    phases = write_splats_in_phases(path, splats, frame)
-    while True:
-        try:
-            next(phases)
-        except StopIteration as done:
-            written: Written = done.value
-            return written
 
 
 def write_splats_in_phases(

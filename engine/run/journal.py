@@ -5,6 +5,7 @@ make one entry, which keeps the step and value of each change inside.
 """
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,10 @@ class Journal:
     """Appends entries to `path`; every method may raise OSError (a full disk)."""
 
     def __init__(self, path: Path) -> None:
+        """Continue the journal, without a last line that a crash cut short."""
+        if path.exists():
+            text = path.read_bytes()
+            os.truncate(path, text.rfind(b"\n") + 1)
         self._file = path.open("a", encoding="utf-8")
         self._gesture: dict[str, Any] | None = None
         self._changed = 0.0

@@ -6,16 +6,19 @@ large on the screen, but zeroes those sizes just before it looks at them, so tha
 fires, and pruning hard when repaired; it is left out here.
 """
 
+import dataclasses
 from collections.abc import Mapping
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from cuda_rasterizer.reference_projection import rotation_matrices
 from engine.settings import Settings
 from engine.training.densification import DensifyStatistics, Edit, RefineCounts
 from engine.training.gaussians import Gaussians
 from engine.training.schedule import prunes_by_size
+from engine.transfers import to_device
 
 CHILDREN = 2
 CHILD_SHRINK = 0.8 * CHILDREN  # the paper's 1.6
@@ -27,8 +30,9 @@ class ClassicStrategy:
 
     name = "classic"
 
-    def __init__(self, count: int) -> None:
-        self.statistics = DensifyStatistics.zeros(count)
+    def __init__(self, count: int, device: torch.device | None = None) -> None:
+        """Begin with `count` splats; their gradients will be on `device`, None: the CPU."""
+        self.statistics = DensifyStatistics.zeros(count, device)
 
     def observe(self, gradient_px: Tensor, visible: Tensor, width: int, height: int) -> None:
         """Add one view's gradients of the 2-D means (n, 2), in pixels, to the statistics."""
@@ -70,6 +74,7 @@ class ClassicStrategy:
             split=len(split),
             pruned=0,
             splats=len(kept) + len(cloned) + CHILDREN * len(split),
+            refused=int(wanted.sum()) - len(cloned) - len(split),
         )
         overrides = {
             name: torch.cat([getattr(model, name).detach()[cloned], values])
@@ -80,7 +85,7 @@ class ClassicStrategy:
 
     def prune(self, model: Gaussians, settings: Settings, extent: float) -> Edit:
         """Remove faint and huge splats, whatever the step."""
-        everybody = torch.arange(len(model))
+        everybody = torch.arange(len(model), device=model.means.device)
         nobody = everybody[:0]
         unchanged = Edit(
             everybody, nobody, {}, RefineCounts(0, 0, 0, len(model)), uses_statistics=False
@@ -90,7 +95,8 @@ class ClassicStrategy:
     def follow(self, edit: Edit) -> None:
         """Begin afresh after a refine or growth; after a mere prune keep the kept splats' sums."""
         if edit.uses_statistics:
-            self.statistics = DensifyStatistics.zeros(edit.counts.splats)
+            device = self.statistics.visits.device
+            self.statistics = DensifyStatistics.zeros(edit.counts.splats, device)
         else:
             self.statistics = DensifyStatistics(
                 self.statistics.gradient_sum[edit.kept], self.statistics.visits[edit.kept]
@@ -129,30 +135,13 @@ def _children(
 ) -> dict[str, Tensor]:
     """Means and log-scales of the children: drawn from the parent's Gaussian, 1.6 times smaller."""
     scales = torch.exp(model.log_scales.detach()[parents]).repeat(CHILDREN, 1)
-    noise = torch.randn(scales.shape, generator=generator)
+    noise = to_device(torch.randn(scales.shape, generator=generator), scales.device)
     rotations = rotation_matrices(model.rotations.detach()[parents]).repeat(CHILDREN, 1, 1)
     offsets = torch.einsum("pij,pj->pi", rotations, noise * scales)
     return {
         "means": model.means.detach()[parents].repeat(CHILDREN, 1) + offsets,
         "log_scales": torch.log(scales / CHILD_SHRINK),
     }
-
-
-def rotation_matrices(quaternions: Float[Tensor, "n 4"]) -> Float[Tensor, "n 3 3"]:
-    """Rotation matrices of (w, x, y, z) quaternions of any norm; the identity for a zero one."""
-    norm = torch.linalg.vector_norm(quaternions, dim=1, keepdim=True)
-    unit = torch.where(
-        norm > 0,
-        quaternions / norm.clamp_min(1e-30),
-        torch.tensor([1.0, 0.0, 0.0, 0.0]),
-    )
-    w, x, y, z = unit.unbind(dim=1)
-    rows = [
-        *(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        *(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        *(2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    ]
-    return torch.stack(rows, dim=1).reshape(-1, 3, 3)
 
 
 @torch.no_grad()
@@ -175,12 +164,7 @@ def _pruned(
     stay = ~remove
     stay_new = stay[len(edit.kept) :]
     pruned = int(remove.sum())
-    counts = RefineCounts(
-        cloned=edit.counts.cloned,
-        split=edit.counts.split,
-        pruned=pruned,
-        splats=len(rows) - pruned,
-    )
+    counts = dataclasses.replace(edit.counts, pruned=pruned, splats=len(rows) - pruned)
     return Edit(
         edit.kept[stay[: len(edit.kept)]],
         edit.sources[stay_new],

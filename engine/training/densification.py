@@ -18,12 +18,16 @@ from engine.training.gaussians import Gaussians
 
 @dataclasses.dataclass(frozen=True)
 class RefineCounts:
-    """How many splats were cloned, split (parents) and pruned, and how many there are now."""
+    """How many splats were cloned, split (parents) and pruned, and how many there are now.
+
+    `refused`: how many more would have been cloned or split, had the splat cap left room.
+    """
 
     cloned: int
     split: int
     pruned: int
     splats: int
+    refused: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,9 +65,9 @@ class DensifyStatistics:
         self.visits = visits
 
     @classmethod
-    def zeros(cls, count: int) -> "DensifyStatistics":
-        """Nothing seen yet of `count` splats."""
-        return cls(torch.zeros(count), torch.zeros(count))
+    def zeros(cls, count: int, device: torch.device | None = None) -> "DensifyStatistics":
+        """Nothing seen yet of `count` splats, on `device` (None: the CPU)."""
+        return cls(torch.zeros(count, device=device), torch.zeros(count, device=device))
 
     def plus(
         self,

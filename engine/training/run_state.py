@@ -12,7 +12,7 @@ header: `step` · `seconds` · `extent` · `sh_reached` · `strategy` · `silent
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from engine.training.optimizer import Moments
 
 if TYPE_CHECKING:
     from engine.training.trainer import Trainer
+
+Entry = TypeVar("Entry")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +101,7 @@ def export_state(trainer: "Trainer", *, copy: bool) -> tuple[dict[str, Tensor], 
 
 def model_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The splats' parameters among the tensors of a checkpoint, copied."""
-    return {name: _tensor(tensors, f"model.{name}").clone() for name in SHAPES}
+    return {name: _entry(tensors, f"model.{name}").clone() for name in SHAPES}
 
 
 def load_state(
@@ -110,78 +112,74 @@ def load_state(
     Raises CheckpointError when something is missing or belongs to another scene.
     """
     names = [photo.name for photo in trainer.scene.training]
-    saved = list(_value(header, "training_photos"))
+    saved = list(_entry(header, "training_photos"))
     if names != saved:
         raise CheckpointError(
             f"The checkpoint was trained on {len(saved)} photos, and this scene has "
             f"{len(names)} or others of them; resume with the scene, resolution and hold-out of "
             f"the run. First difference: {_first_difference(saved, names)}."
         )
-    steps = _value(header, "adam_steps")
+    steps = _entry(header, "adam_steps")
     count = len(trainer.model)
     trainer.optimizer.replace(
         {
             name: Moments(
-                _rows(tensors, f"adam.{name}.exp_avg", (count, *shape)),
-                _rows(tensors, f"adam.{name}.exp_avg_sq", (count, *shape)),
-                int(_value(steps, name)),
+                _rows(tensors, f"adam.{name}.exp_avg", (count, *shape), trainer.device),
+                _rows(tensors, f"adam.{name}.exp_avg_sq", (count, *shape), trainer.device),
+                int(_entry(steps, name)),
             )
             for name, shape in SHAPES.items()
         }
     )
     trainer.strategy.load_state(
         {
-            name: _rows(tensors, f"statistics.{name}", (count,))
+            name: _rows(tensors, f"statistics.{name}", (count,), trainer.device)
             for name in trainer.strategy.export_state()
         }
     )
     trainer.streams.load_state(
-        {purpose: _tensor(tensors, f"random.{purpose}") for purpose in trainer.streams.purposes}
+        {
+            purpose: _entry(tensors, f"random.{purpose}").cpu()
+            for purpose in trainer.streams.purposes
+        }
     )
-    trainer.order.remaining = tuple(_tensor(tensors, "photo_order").tolist())
-    trainer.step = int(_value(header, "step"))
-    trainer.seconds = float(_value(header, "seconds"))
-    trainer.extent = float(_value(header, "extent"))
-    trainer.sh_reached = int(_value(header, "sh_reached"))
-    trainer.watchdog.silent_steps = int(_value(header, "silent_steps"))
-    trainer.unseen = {name: int(times) for name, times in _value(header, "unseen").items()}
+    trainer.order.remaining = tuple(_entry(tensors, "photo_order").tolist())
+    trainer.step = int(_entry(header, "step"))
+    trainer.seconds = float(_entry(header, "seconds"))
+    trainer.extent = float(_entry(header, "extent"))
+    trainer.sh_reached = int(_entry(header, "sh_reached"))
+    trainer.watchdog.silent_steps = int(_entry(header, "silent_steps"))
+    trainer.unseen = {name: int(times) for name, times in _entry(header, "unseen").items()}
 
 
 def settings_values(header: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values of all settings in the header of a checkpoint, by name."""
-    values: Mapping[str, Any] = _value(header, "settings")
+    values: Mapping[str, Any] = _entry(header, "settings")
     return values
 
 
-def _value(header: Mapping[str, Any], name: str) -> Any:
-    if name not in header:
+def _entry(entries: Mapping[str, Entry], name: str) -> Entry:
+    """A tensor of the checkpoint or an entry of its header, by name."""
+    if name not in entries:
         raise CheckpointError(
-            f"The checkpoint says nothing about {name}; it is incomplete or from another version. "
-            "Use an earlier checkpoint of the run.",
+            f"The checkpoint lacks {name}; it is incomplete or from another version. Use an "
+            "earlier checkpoint of the run.",
             value=name,
         )
-    return header[name]
+    return entries[name]
 
 
-def _tensor(tensors: Mapping[str, Tensor], name: str) -> Tensor:
-    if name not in tensors:
-        raise CheckpointError(
-            f"The checkpoint has no tensor {name}; it is incomplete or from another version. "
-            "Use an earlier checkpoint of the run.",
-            value=name,
-        )
-    return tensors[name]
-
-
-def _rows(tensors: Mapping[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
-    tensor = _tensor(tensors, name)
+def _rows(
+    tensors: Mapping[str, Tensor], name: str, shape: tuple[int, ...], device: torch.device
+) -> Tensor:
+    tensor = _entry(tensors, name)
     if tuple(tensor.shape) != shape:
         raise CheckpointError(
             f"The tensor {name} of the checkpoint has the shape {tuple(tensor.shape)}; "
             f"expected {shape}, one row a splat. The file is damaged; use an earlier one.",
             value=name,
         )
-    return tensor.clone()
+    return tensor.to(device, copy=True)
 
 
 def _first_difference(saved: list[str], found: list[str]) -> str:

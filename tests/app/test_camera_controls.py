@@ -14,7 +14,8 @@ from app.viewport.camera_controls import (
     lens_rectangle,
     picked_point,
 )
-from engine.cameras import Camera, look_at
+from engine.cameras import Camera
+from tests.looking import look_at
 
 UP = np.array([0.0, -1.0, 0.0])
 DRAG = st.floats(-400, 400)

@@ -8,8 +8,9 @@ from app.viewport.display_probe import DisplayFound, choose_viewport
 from app.viewport.overlays import frustum_corners, frustum_lines
 from app.viewport.sparse_points import points_picture
 from app.wording import counted, duration, memory, share
-from engine.cameras import Camera, look_at
+from engine.cameras import Camera
 from engine.settings import Settings
+from tests.looking import look_at
 
 SOFTWARE = DisplayFound("xcb", "llvmpipe (LLVM 15.0.6, 256 bits)", "")
 HARDWARE = DisplayFound("xcb", "NVIDIA RTX 4090/PCIe/SSE2", "")

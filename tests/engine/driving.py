@@ -1,5 +1,6 @@
 """Drives a real engine in tests: posts commands, collects events, waits with a limit."""
 
+import errno
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +40,14 @@ def quick(**changes: object) -> Settings:
         "threads": 1,
     }
     return Settings().updated({**early, **changes})
+
+
+ENDLESS = quick(iterations=1_000_000)
+
+
+def full_disk(descriptor: int) -> None:
+    """Takes the place of `os.fsync`."""
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 class Driver:
@@ -116,6 +125,12 @@ class Driver:
         started = len(self.all(m.RunStarted))
         self.post(m.OpenScene(scene, settings or quick(), start, folder))
         self.wait(m.RunStarted, started + 1)
+
+    def open_paused(self, scene: Path, folder: Path, settings: Settings) -> None:
+        """Open a scene and pause after three steps."""
+        self.open(scene, folder, settings, start=False)
+        self.post(m.StepN(3))
+        self.reach(State.PAUSED)
 
     def camera(self) -> Camera:
         """The first photo's."""

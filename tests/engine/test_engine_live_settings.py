@@ -2,29 +2,19 @@
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from engine import messages as m
-from engine.messages import State
-from tests.engine.driving import Driver, quick, running_engine, write_tiny_scene
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_scene(tmp_path_factory.mktemp("scene"))
+from tests.engine.driving import ENDLESS, Driver, quick, running_engine
 
 
 @pytest.fixture
-def driver(scene: Path, tmp_path: Path) -> Iterator[Driver]:
+def driver(driver: Driver, scene: Path, tmp_path: Path) -> Driver:
     """A run of 40 steps, paused after three of them."""
-    with running_engine() as driver:
-        driver.open(scene, tmp_path / "run", quick(iterations=40), start=False)
-        driver.post(m.StepN(3))
-        driver.reach(State.PAUSED)
-        yield driver
+    driver.open_paused(scene, tmp_path / "run", quick(iterations=40))
+    return driver
 
 
 def run_to_the_end(driver: Driver) -> None:
@@ -41,7 +31,7 @@ def test_a_rate_changed_while_training_is_in_force_from_the_next_step(
     scene: Path, tmp_path: Path
 ) -> None:
     with running_engine() as driver:
-        driver.open(scene, tmp_path / "run", quick(iterations=1_000_000))
+        driver.open(scene, tmp_path / "run", ENDLESS)
         driver.until(lambda: driver.steps > 5)
         applied = driver.ask(m.SetSetting("position_lr_start", 1e-3), m.SettingApplied)
         driver.until(lambda: driver.steps > applied.step + 3)
@@ -89,6 +79,31 @@ def test_a_splat_cap_below_the_count_deletes_nothing(driver: Driver) -> None:
     counts = [row["splats"] for row in rows(driver.all(m.RunStarted)[0].folder.parent).values()]
     assert max(counts) > 40  # it did grow
     assert max(counts) <= 1000
+
+
+def test_growth_that_the_cap_stops_is_told_once_for_each_cap(scene: Path, tmp_path: Path) -> None:
+    settings = quick(iterations=75, gradient_threshold=1e-6, max_splats=1_000)
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", settings)
+        driver.wait(m.Finished)
+        [told] = driver.all(m.SplatCapReached)
+        refine = next(event for event in driver.all(m.Refined) if event.step == told.step)
+        assert (told.cap, told.splats) == (1_000, refine.splats)
+        assert told.refused > 0
+        assert f"{told.refused:,} more would have been cloned or split" in told.message
+        driver.ask(m.SetSetting("max_splats", 1_100), m.SettingApplied)
+        driver.post(m.ContinueFor(30))
+        driver.wait(m.Finished, 2)
+        assert [event.cap for event in driver.all(m.SplatCapReached)] == [1_000, 1_100]
+
+
+def test_growing_by_hand_at_the_cap_says_why_nothing_grew(scene: Path, tmp_path: Path) -> None:
+    settings = quick(iterations=75, gradient_threshold=1e-6, max_splats=1_000)
+    with running_engine() as driver:
+        driver.open(scene, tmp_path / "run", settings)
+        driver.wait(m.Finished)
+        driver.ask(m.DensifyNow(), m.SplatCapReached)
+        assert len(driver.all(m.SplatCapReached)) == 2
 
 
 def test_the_ssim_weight_changes_the_loss_at_once(driver: Driver, tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,11 @@ import torch
 from engine import messages as m
 from engine.messages import State
 from engine.run.checkpoint import load_checkpoint
-from tests.engine.driving import quick, running_engine, write_tiny_scene
+from tests.child_process import run_python
+from tests.engine.driving import quick, running_engine
 
-STEPS = 40  # four refines, one opacity reset, two SH degrees by `quick`
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_scene(tmp_path_factory.mktemp("scene"))
+STEPS = 200  # by `quick` 19 refines, 8 opacity resets and all SH degrees
+OTHER = ("seed", 9)  # what a second run has of its own
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +24,9 @@ def straight(scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(scene, tmp_path_factory.mktemp("runs") / "straight")
 
 
-def train(scene: Path, folder: Path) -> Path:
+def train(scene: Path, folder: Path, **changes: object) -> Path:
     with running_engine() as driver:
-        driver.open(scene, folder, quick(iterations=STEPS))
+        driver.open(scene, folder, quick(iterations=STEPS, **changes))
         return driver.wait(m.Finished).checkpoint
 
 
@@ -50,41 +46,52 @@ def losses(folder: Path) -> list[tuple[int, float]]:
 
 @dataclasses.dataclass(frozen=True)
 class Elsewhere:
-    """What another process made: a whole run, and the second half of one begun here."""
+    """What new processes made: a run each, and the second half of one begun here."""
 
-    whole: Path
+    first: Path
+    second: Path
     halves: Path
 
 
 @pytest.fixture(scope="module")
 def elsewhere(scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
-    made = Elsewhere(*(tmp_path_factory.mktemp("elsewhere") / name for name in ("whole", "halves")))
+    root = tmp_path_factory.mktemp("elsewhere")
+    made = Elsewhere(root / "first", root / "second", root / "halves")
     with running_engine() as driver:
         driver.open(scene, made.halves, quick(iterations=STEPS // 2))
         driver.wait(m.Finished)
-    in_new_process(
-        ["train", str(scene), "--output", str(made.whole), *flags(STEPS)],
+    seed = [f"--{OTHER[0]}", str(OTHER[1])]
+    in_new_processes(
+        ["train", str(scene), "--output", str(made.first), *flags(STEPS)],
+        ["train", str(scene), "--output", str(made.second), *flags(STEPS), *seed],
         ["train", "--resume", "--output", str(made.halves), "--iterations", str(STEPS)],
     )
     return made
 
 
-def test_two_runs_in_one_process_equal_two_runs_in_two(
-    scene: Path, straight: Path, elsewhere: Elsewhere, tmp_path: Path
+def test_two_runs_in_one_process_one_after_the_other_equal_two_runs_in_two(
+    scene: Path, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
     with running_engine() as driver:
         driver.open(scene, tmp_path / "first", quick(iterations=STEPS))
         first = driver.wait(m.Finished).checkpoint
-        driver.open(scene, tmp_path / "second", quick(iterations=STEPS))
+        driver.open(scene, tmp_path / "second", quick(iterations=STEPS).changed(*OTHER))
         second = driver.wait(m.Finished, 2).checkpoint
-    assert_same_bits(first, second)
-    assert_same_bits(first, straight)
-    assert_same_bits(first, elsewhere.whole / "checkpoints" / first.name)
+    assert_same_bits(first, elsewhere.first / "checkpoints" / first.name)
+    assert_same_bits(second, elsewhere.second / "checkpoints" / second.name)
+    assert first.read_bytes() != second.read_bytes()
 
 
-def test_half_saved_and_resumed_in_a_new_process_equals_straight(
+def test_the_same_run_twice_in_one_process_gives_the_same_bits(
+    scene: Path, straight: Path, tmp_path: Path
+) -> None:
+    assert_same_bits(straight, train(scene, tmp_path / "again"))
+
+
+def test_100_steps_saved_and_100_more_in_a_new_process_equal_200(
     straight: Path, elsewhere: Elsewhere
 ) -> None:
+    assert straight.name == "step-000200.safetensors"
     assert_same_bits(straight, elsewhere.halves / "checkpoints" / straight.name)
     assert losses(elsewhere.halves) == losses(straight.parent.parent)
 
@@ -144,15 +151,14 @@ def flags(iterations: int) -> list[str]:
     ]
 
 
-def in_new_process(*commands: list[str]) -> None:
-    """Carry out commands one after the other in one new process, which imports no Qt for it."""
+def in_new_processes(*commands: list[str]) -> None:
+    """Carry out each command in a process of its own, all at once; none imports Qt for it."""
     code = (
         "import sys, app.__main__ as program\n"
-        f"for command in {commands!r}: assert program.main(command) == 0\n"
+        "assert program.main(sys.argv[1:]) == 0\n"
         "found = [name for name in sys.modules if name.startswith(('PySide6', 'pyqtgraph'))]\n"
         "assert not found, found"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=90, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    with ThreadPoolExecutor(len(commands)) as pool:
+        for done in pool.map(lambda command: run_python("-c", code, *command), commands):
+            assert done.returncode == 0, done.stderr

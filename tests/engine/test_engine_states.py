@@ -1,28 +1,17 @@
 """Which commands do what in which state, and that every command is answered."""
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from engine import messages as m
+from engine.inbox import Inbox, Report
 from engine.messages import Command, State
 from engine.run.journal import read_journal
 from engine.settings import Settings
 from engine.states import LEGAL, is_legal, refusal
-from tests.engine.driving import Driver, quick, running_engine, write_tiny_scene
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_scene(tmp_path_factory.mktemp("scene"))
-
-
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    with running_engine() as driver:
-        yield driver
+from tests.engine.driving import Driver, quick
 
 
 def all_commands() -> set[type[Command]]:
@@ -115,6 +104,28 @@ def test_stop_ends_the_run_with_its_files(driver: Driver, scene: Path, tmp_path:
     assert finished.step == driver.steps
     assert finished.checkpoint.is_file()
     assert finished.export.is_file()
+
+
+def test_a_stop_posted_right_behind_an_evaluation_ends_it(
+    driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    real = Inbox.take
+
+    def both_at_once(inbox: Inbox) -> list[Command | Report]:
+        items = real(inbox)
+        if any(isinstance(item, m.Evaluate) for item in items) and not asked:
+            asked.append(True)
+            items.append(m.Stop())
+        return items
+
+    monkeypatch.setattr(Inbox, "take", both_at_once)
+    driver.open(scene, tmp_path / "run", start=False)
+    driver.post(m.StepN(1))
+    driver.reach(State.PAUSED)
+    driver.ask(m.Evaluate(), m.Finished)
+    assert asked
+    assert not driver.all(m.Evaluated)
 
 
 def test_a_finished_run_continues_for_more_steps(

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,25 +9,17 @@ import pytest
 
 from engine import messages as m
 from engine.inbox import Inbox, coalesced
-from engine.messages import State, Stepped
+from engine.messages import Stepped
 from engine.outbox import Outbox
 from engine.run.journal import read_journal
-from tests.engine.driving import Driver, quick, running_engine, write_tiny_scene
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_scene(tmp_path_factory.mktemp("scene"))
+from tests.engine.driving import ENDLESS, Driver
 
 
 @pytest.fixture
-def driver(scene: Path, tmp_path: Path) -> Iterator[Driver]:
+def driver(driver: Driver, scene: Path, tmp_path: Path) -> Driver:
     """An endless run, paused after three steps."""
-    with running_engine() as driver:
-        driver.open(scene, tmp_path / "run", quick(iterations=1_000_000), start=False)
-        driver.post(m.StepN(3))
-        driver.reach(State.PAUSED)
-        yield driver
+    driver.open_paused(scene, tmp_path / "run", ENDLESS)
+    return driver
 
 
 def test_a_paused_run_draws_each_view_once_at_full_size(driver: Driver) -> None:
@@ -41,18 +32,29 @@ def test_a_paused_run_draws_each_view_once_at_full_size(driver: Driver) -> None:
     assert frame.pixels.dtype == np.uint8
     assert not frame.pixels.flags.writeable
     assert len(np.unique(frame.pixels[..., :3])) > 3  # not blank
-    time.sleep(0.15)
-    driver.take()
+    for interval in (10, 20, 30):  # turns of the engine, in each of which it could draw
+        driver.ask(m.SetSetting("evaluation_interval", interval), m.SettingApplied)
     assert len(driver.frames) == 1
 
 
-def test_a_paused_run_sleeps(driver: Driver) -> None:
+def test_a_paused_run_sleeps_until_something_comes(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float | None] = []
+    real = Inbox.wait
+
+    def noted(inbox: Inbox, timeout: float | None) -> None:
+        waits.append(timeout)
+        real(inbox, timeout)
+
+    monkeypatch.setattr(Inbox, "wait", noted)
     driver.engine.request_view(m.View(1, driver.camera()))
     driver.until(lambda: len(driver.frames) == 1)
-    before = time.thread_time(), time.process_time()
-    time.sleep(0.5)
-    # a busy loop would burn 0.5 s; the rest of the process sleeps too
-    assert time.process_time() - before[1] < 0.1
+    driver.until(lambda: len(waits) == 1)
+    for count in (2, 3):  # one sleep after each command, and no other in between
+        driver.ask(m.SetSetting("evaluation_interval", count), m.SettingApplied)
+        driver.until(lambda count=count: len(waits) >= count)
+    assert waits == [None, None, None]  # without a limit
 
 
 def test_a_change_of_the_model_is_shown_while_paused(driver: Driver) -> None:
@@ -113,8 +115,7 @@ def test_steps_are_published_about_ten_times_a_second(driver: Driver) -> None:
     driver.until(lambda: driver.steps > 10)
     known, start = len(driver.all(Stepped)), time.monotonic()
     while time.monotonic() < start + 1.0:
-        driver.take()
-        time.sleep(0.005)
+        driver.listen(0.05)
     count = len(driver.all(Stepped)) - known
     # at most one every 0.1 s, refines and resets add some of their own
     refined = len(driver.all(m.Refined)) + len(driver.all(m.OpacitiesReset))

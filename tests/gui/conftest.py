@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from tests.gui.journey import Journey, make_journey
 from tests.gui.private_display import PrivateDisplay
 from tests.gui.window_room import Room, make_room
 
@@ -56,8 +57,8 @@ def own_preferences(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[None]:
-    """A test ends with the threads and the windows it began with, but for a shared room's."""
-    uses_shared = bool({"room", "painted_room"} & set(request.fixturenames))
+    """A test ends with the threads and the windows it began with, but for a shared window's."""
+    uses_shared = bool({"room", "painted_room", "journey"} & set(request.fixturenames))
     threads, windows = set(threading.enumerate()), set(QApplication.topLevelWidgets())
     yield
     if uses_shared:
@@ -140,3 +141,18 @@ def painted_room(rooms: Rooms, qtbot: QtBot) -> Iterator[Room]:
     """A window with the painted view, for what does not depend on the kind."""
     yield rooms.enter("painted", qtbot)
     rooms.leave("painted")
+
+
+@pytest.fixture(scope="module", params=["painted", "gl"])
+def shared_journey(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[Journey]:
+    """One window with the real engine for all tests of a file and of one kind of view."""
+    journey = make_journey(qapp, request.param)
+    yield journey
+    journey.close()
+
+
+@pytest.fixture
+def journey(shared_journey: Journey) -> Journey:
+    """The window with the real engine, in front and tidy."""
+    shared_journey.begin()
+    return shared_journey

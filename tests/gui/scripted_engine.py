@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.cameras import Camera, look_at
+from engine.cameras import Camera
 from engine.messages import (
     Command,
     EngineStopped,
@@ -31,6 +31,7 @@ from engine.messages import (
     View,
 )
 from engine.settings import Settings
+from tests.looking import look_at
 
 
 def picture_card(width: int, height: int, number: int) -> np.ndarray:

@@ -1,8 +1,6 @@
 """A whole sitting by real mouse and keys from outside, and the program from start to exit."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +11,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 from engine.messages import OpacitiesReset, Saved, SettingApplied, State
 from engine.run.checkpoint import load_checkpoint
 from engine.run.run_folder import RunFolder
+from tests.child_process import run_python
 from tests.gui.journey import EARLY, Journey, make_journey, xdotool
 from tests.gui.private_display import PrivateDisplay
 
 pytestmark = pytest.mark.gl
-PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 class Hand:
@@ -115,16 +113,11 @@ def is_moving(journey: Journey) -> bool:
 def test_the_program_closed_while_training_ends_with_a_checkpoint_and_no_thread(
     display: PrivateDisplay, kind: str, tmp_path: Path
 ) -> None:
-    program = subprocess.run(
-        [sys.executable, "-m", "tests.gui.journey_program", kind],
-        cwd=PROJECT,
-        env=display.environment()
-        | {"XDG_DATA_HOME": str(tmp_path), "SPLATSCOPE_CONFIG_DIR": str(tmp_path / "config")}
-        | {"SPLATSCOPE_LOG_DIR": str(tmp_path / "logs")},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
+    folders = {"XDG_DATA_HOME": "data", "SPLATSCOPE_CONFIG_DIR": "config"}
+    folders["SPLATSCOPE_LOG_DIR"] = "logs"
+    variables = {name: str(tmp_path / folder) for name, folder in folders.items()}
+    program = run_python(
+        *("-m", "tests.gui.journey_program", kind), variables=display.environment() | variables
     )
     assert program.returncode == 0, program.stderr
     told = json.loads(program.stdout.splitlines()[-1])

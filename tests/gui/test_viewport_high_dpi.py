@@ -1,29 +1,19 @@
 """Every device pixel of the view is a pixel of the picture, at fractional scales too."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.child_process import run_python
 from tests.gui.private_display import PrivateDisplay
 
 pytestmark = pytest.mark.gl
-PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.mark.parametrize("scale", ["1", "1.5", "2"])
 def test_the_picture_has_the_views_device_pixels(display: PrivateDisplay, scale: str) -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "tests.gui.high_dpi_program"],
-        cwd=PROJECT,
-        env=display.environment() | {"QT_SCALE_FACTOR": scale},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    variables = display.environment() | {"QT_SCALE_FACTOR": scale}
+    found = run_python("-m", "tests.gui.high_dpi_program", variables=variables)
     assert found.returncode == 0, found.stderr
     for seen in json.loads(found.stdout.splitlines()[-1]).values():
         assert seen["ratio"] == float(scale)

@@ -13,7 +13,8 @@ import sysconfig
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.child_process import PROJECT, run_program, run_python, without_display
+
 SOURCES = ("app", "engine", "cuda_rasterizer", "resources")
 FILES = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore")
 NATIVE = "SPLATSCOPE_REQUIRE_NATIVE"
@@ -24,21 +25,15 @@ def build_wheel(folder: Path, **variables: str) -> subprocess.CompletedProcess[s
     copy = folder / "sources"
     unwanted = shutil.ignore_patterns("__pycache__", "native_lib")
     for name in SOURCES:
-        shutil.copytree(ROOT / name, copy / name, ignore=unwanted)
+        shutil.copytree(PROJECT / name, copy / name, ignore=unwanted)
     for name in FILES:
-        shutil.copy(ROOT / name, copy / name)
+        shutil.copy(PROJECT / name, copy / name)
     options = ["--no-deps", "--no-build-isolation", "--quiet", "-w", str(folder / "wheel")]
     inherited = {key: value for key, value in os.environ.items() if key != NATIVE}
     scripts = sysconfig.get_path("scripts")  # cmake and ninja lie there
     inherited["PATH"] = f"{scripts}{os.pathsep}{inherited.get('PATH', '')}"
-    return subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", *options, str(copy)],
-        env=inherited | variables,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    command = ("-m", "pip", "wheel", *options, copy)
+    return run_python(*command, variables=inherited | variables, seconds=300)
 
 
 def install_in_empty_venv(folder: Path) -> Path:
@@ -65,14 +60,7 @@ def run_installed(
     programs: Path, program: str, *arguments: str, folder: Path
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of the venv in `folder`, away from the checkout and without a display."""
-    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "PYTHONPATH")
-    variables = {key: value for key, value in os.environ.items() if key not in hidden}
-    return subprocess.run(
-        [str(programs / program), *arguments],
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    variables = without_display()
+    variables.pop("PYTHONPATH", None)
+    command = (programs / program, *arguments)
+    return run_program(*command, folder=folder, variables=variables, seconds=200)

@@ -14,27 +14,14 @@ from pathlib import Path
 import PySide6
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.child_process import PROJECT, run_program, run_python, without_display
+
 DEAD_DISPLAY = ":987"
-
-
-def environment(**changes: str) -> dict[str, str]:
-    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-    kept = {key: value for key, value in os.environ.items() if key not in hidden}
-    return kept | changes
 
 
 def run_demo(folder: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     flags = ["--iterations", "3", "--output", str(folder), "--evaluation-interval", "0"]
-    return subprocess.run(
-        [sys.executable, "-m", "app.demo", *flags],
-        cwd=ROOT,
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return run_python("-m", "app.demo", *flags, variables=variables)
 
 
 def assert_it_trained(folder: Path, result: subprocess.CompletedProcess[str]) -> None:
@@ -48,14 +35,14 @@ def assert_it_trained(folder: Path, result: subprocess.CompletedProcess[str]) ->
 
 
 def test_without_a_display_the_demo_says_so_and_trains(tmp_path):
-    result = run_demo(tmp_path / "run", environment())
+    result = run_demo(tmp_path / "run", without_display())
     assert "No display is set" in result.stderr
     assert "without a window" in result.stderr
     assert_it_trained(tmp_path / "run", result)
 
 
 def test_on_a_dead_display_the_demo_names_it_and_trains(tmp_path):
-    result = run_demo(tmp_path / "run", environment(DISPLAY=DEAD_DISPLAY))
+    result = run_demo(tmp_path / "run", without_display(DISPLAY=DEAD_DISPLAY))
     assert f"The display {DEAD_DISPLAY} cannot be reached" in result.stderr
     assert_it_trained(tmp_path / "run", result)
 
@@ -68,7 +55,7 @@ def test_with_a_missing_xcb_library_the_demo_names_it_and_trains(tmp_path):
     assert wanting != real.read_bytes(), "Qt's xcb library no longer asks for libxcb-cursor"
     (tmp_path / "libraries").mkdir()
     (tmp_path / "libraries" / real.name).write_bytes(wanting)
-    variables = environment(
+    variables = without_display(
         DISPLAY=os.environ.get("DISPLAY", DEAD_DISPLAY),
         LD_LIBRARY_PATH=str(tmp_path / "libraries"),
     )
@@ -80,20 +67,14 @@ def test_with_a_missing_xcb_library_the_demo_names_it_and_trains(tmp_path):
 def test_without_the_venv_module_install_names_the_package(tmp_path):
     for name in ("scripts/install.sh", "constraints.txt", "pyproject.toml", "Makefile"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
+        shutil.copy(PROJECT / name, tmp_path / name)
     python = tmp_path / "python-without-venv"
     python.write_text(
         '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1 ;; esac\n' + f'exec "{sys.executable}" "$@"\n'
     )
     python.chmod(0o755)
-    result = subprocess.run(
-        ["make", "demo"],
-        cwd=tmp_path,
-        env=environment(PYTHON=str(python)),
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
+    result = run_program(
+        *("make", "demo"), folder=tmp_path, variables=without_display(PYTHON=str(python))
     )
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert result.returncode != 0

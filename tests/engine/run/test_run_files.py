@@ -1,5 +1,6 @@
 """Run folder, journal and metrics: what stands on the disk, also after a crash."""
 
+import dataclasses
 import errno
 import json
 import math
@@ -86,6 +87,13 @@ def test_only_differences_are_written_and_come_back(tmp_path: Path) -> None:
     assert folder.read_facts() == (settings, FACTS)
 
 
+def test_changes_that_wait_for_a_restart_come_back(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    waiting = dataclasses.replace(FACTS, held={"seed": 4, "antialiased": True, "backend": "cpu"})
+    folder.write_facts(Settings(), waiting)
+    assert folder.read_facts() == (Settings(), waiting)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -99,6 +107,11 @@ def test_only_differences_are_written_and_come_back(tmp_path: Path) -> None:
         (
             'scene="a"\nscene_name="b"\nbackend="c"\ndevice="d"\n[versions]\n[settings]\nlr=1',
             "no setting named 'lr'",
+        ),
+        (
+            'scene="a"\nscene_name="b"\nbackend="c"\ndevice="d"\n[versions]\n[settings]\n'
+            "[held]\nseed=-1",
+            "seed is -1",
         ),
     ],
 )
@@ -300,6 +313,15 @@ def test_a_gesture_that_nobody_continues_is_written(
     journal.end_stale_gesture()
     assert len(read_journal(tmp_path / "journal.jsonl")) == 1
     journal.close()
+
+
+def test_a_journal_continued_after_a_crash_has_whole_entries_only(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"step": 1, "what": "Start", "details": {}}\n{"step": 2, "wh')
+    journal = Journal(path)
+    journal.record(3, "Pause", {})
+    journal.close()
+    assert [entry["step"] for entry in read_journal(path)] == [1, 3]
 
 
 def test_a_journal_cut_short_by_a_crash_can_be_read(tmp_path: Path) -> None:

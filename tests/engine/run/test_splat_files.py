@@ -12,7 +12,7 @@ from engine.dataset.scene import SceneFrame
 from engine.errors import ExportError
 from engine.export import splat_files
 from engine.export.saved_model import SavedModel
-from engine.export.splat_files import read_splats, write_splats
+from engine.export.splat_files import Written, read_splats, write_splats_in_phases
 from engine.ply import read_ply, read_ply_header
 from engine.settings import Settings
 from engine.training.gaussians import SH_C0, Gaussians
@@ -41,6 +41,16 @@ def some_splats(count: int = 6) -> Gaussians:
             "opacity_logits": draw(count),
         }
     )
+
+
+def write_splats(path: Path, splats: Gaussians, frame: SceneFrame) -> Written:
+    phases = write_splats_in_phases(path, splats, frame)
+    while True:
+        try:
+            next(phases)
+        except StopIteration as done:
+            written: Written = done.value
+            return written
 
 
 def changed(splats: Gaussians, name: str, row: int, value: float) -> Gaussians:
@@ -220,7 +230,7 @@ def test_a_large_model_is_written_piece_by_piece(
 ) -> None:
     monkeypatch.setattr(splat_files, "CHUNK", 4)
     splats = changed(some_splats(10), "means", 5, math.nan)
-    phases = splat_files.write_splats_in_phases(tmp_path / "s.ply", splats, SceneFrame())
+    phases = write_splats_in_phases(tmp_path / "s.ply", splats, SceneFrame())
     assert [next(phases) for _ in range(3)] == [4, 8, 10]
     assert [next(phases) for _ in range(3)] == [4, 8, 9]  # one is broken
     assert not (tmp_path / "s.ply").exists()

@@ -1,11 +1,10 @@
-import math
-
 import numpy as np
 import pytest
 import torch
 
+from cuda_rasterizer.reference_projection import rotation_matrices
 from engine.settings import Settings
-from engine.training.classic import FEWEST_SPLATS, ClassicStrategy, rotation_matrices
+from engine.training.classic import FEWEST_SPLATS, ClassicStrategy
 from engine.training.densification import DensifyStatistics
 from engine.training.gaussians import Gaussians, from_points
 
@@ -82,17 +81,6 @@ def test_children_are_drawn_from_the_gaussian_of_their_parent() -> None:
     torch.testing.assert_close(torch.cov(offsets.T), covariance, rtol=0.05, atol=0.05 * 0.09)
 
 
-def test_rotation_matrices_do_not_depend_on_the_norm_and_a_zero_quaternion_is_the_identity() -> (
-    None
-):
-    quarter = torch.tensor([[math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]])
-    expected = torch.tensor([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    for factor in (1.0, 0.1, 10.0):
-        matrix = rotation_matrices(quarter * factor)[0]
-        torch.testing.assert_close(matrix, expected, rtol=0, atol=1e-6)  # float32 rounding
-    assert torch.equal(rotation_matrices(torch.zeros(1, 4))[0], torch.eye(3))
-
-
 def test_the_size_on_the_boundary_is_cloned_and_the_gradient_on_the_threshold_counts() -> None:
     model = splats([0.01])
     boundary = model.largest_scales().item()
@@ -143,7 +131,7 @@ def test_growth_stops_exactly_at_the_cap_with_the_highest_gradients() -> None:
     gradients = [STRONG + 1e-6 * place for place in range(1000)]
     settings = Settings().changed("max_splats", 1003)
     edit = strategy_with(gradients).grow(model, settings, EXTENT, seeded())
-    assert edit.counts.splats == 1003
+    assert (edit.counts.splats, edit.counts.refused) == (1003, 997)
     assert sorted(set(edit.sources.tolist())) == [997, 998, 999]
 
 
@@ -158,8 +146,17 @@ def test_a_cap_below_the_count_stops_growth_and_deletes_nothing() -> None:
     model = splats([SMALL] * 1200)
     settings = Settings().changed("max_splats", 1000)
     edit = strategy_with([STRONG] * 1200).refine(model, settings, EXTENT, 600, seeded())
-    assert edit.counts.splats == 1200
+    assert (edit.counts.splats, edit.counts.refused) == (1200, 1200)
     assert len(edit.sources) == 0
+
+
+def test_with_room_under_the_cap_nothing_is_refused() -> None:
+    model = splats([SMALL, LARGE] * 500)
+    settings = Settings().changed("max_splats", 1100)
+    edit = strategy_with([STRONG] * 100 + [WEAK] * 900).refine(
+        model, settings, EXTENT, 600, seeded()
+    )
+    assert (edit.counts.cloned + edit.counts.split, edit.counts.refused) == (100, 0)
 
 
 def test_a_prune_of_everything_keeps_the_most_opaque_and_says_so() -> None:

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from cuda_rasterizer import resolve_backend
-from engine.cameras import Camera, look_at
+from engine.cameras import Camera
 from engine.dataset.scene import Photo, Scene, SceneFrame
 from engine.settings import Settings
 from engine.training.gaussians import Gaussians, from_points
 from engine.training.photos import WHITE, Color
 from engine.training.render import RenderMode, render
 from engine.training.trainer import Trainer
+from tests.looking import look_at
 
 WIDTH, HEIGHT = 24, 20
 BACKEND = resolve_backend("auto")

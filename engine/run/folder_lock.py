@@ -1,0 +1,119 @@
+"""One program at a time writes into a run folder.
+
+The operating system keeps the lock while the file is open, so that a program that crashed or was
+killed leaves none behind. The file stays when the lock is gone: to take it away would let two
+programs lock two files of one name.
+"""
+
+import errno
+import os
+import socket
+import sys
+from pathlib import Path
+
+from engine.errors import RunFolderError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+LOCK_NAME = "run.lock"
+_HELD = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+_UNKNOWN_HERE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+_LOCKED_BYTE = 2**30  # on Windows nobody else may read what is locked, so it is not the text
+
+
+class FolderLock:
+    """The right to write into a run folder, from its making until `release` or the process's end.
+
+    Each `share` needs a `release` of its own. `problem` is a sentence where the file system of the
+    folder knows no locks; the run goes on.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take the lock; RunFolderError when somebody else holds it or the folder is read-only."""
+        self.problem: str | None = None
+        self._holders = 1
+        try:
+            self._descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise _not_writable(folder, error) from error
+        try:
+            self._take(folder)
+        except OSError as error:
+            self.release()
+            raise _not_writable(folder, error) from error
+        except RunFolderError:
+            self.release()
+            raise
+
+    def _take(self, folder: Path) -> None:
+        try:
+            _lock(self._descriptor)
+        except OSError as error:
+            if error.errno in _UNKNOWN_HERE:
+                self.problem = (
+                    f"The file system of {folder} knows no locks ({error.strerror}), so nothing "
+                    "keeps another program from writing there. Open this run only once at a time."
+                )
+                return
+            if error.errno not in _HELD:
+                raise
+            raise _in_use(folder, _text_of(self._descriptor)) from None
+        os.ftruncate(self._descriptor, 0)
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        os.write(self._descriptor, _own_name().encode("utf-8"))
+
+    def share(self) -> "FolderLock":
+        """The same lock for one more holder."""
+        self._holders += 1
+        return self
+
+    def release(self) -> None:
+        """Let others in, once every holder has let go."""
+        self._holders -= 1
+        if self._holders == 0:
+            os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock or OSError at once; closing the descriptor ends the lock."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _own_name() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _text_of(descriptor: int) -> str:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, 1000).decode("utf-8", errors="replace").strip()
+
+
+def _not_writable(folder: Path, error: OSError) -> RunFolderError:
+    return RunFolderError(
+        f"The run folder {folder} cannot be written: {error.strerror or error}. Make room or make "
+        "it writable, or copy it to another place.",
+        path=folder,
+    )
+
+
+def _in_use(folder: Path, holder: str) -> RunFolderError:
+    if holder == _own_name():
+        return RunFolderError(
+            f"The run folder {folder} is open in this very program already (process "
+            f"{os.getpid()}). Close that run first.",
+            path=folder,
+            value=holder,
+        )
+    return RunFolderError(
+        f"The run folder {folder} is in use by another program ({holder or 'of unknown name'}). "
+        "Close the run there, or end that process, and try again.",
+        path=folder,
+        value=holder,
+    )

@@ -1,0 +1,43 @@
+"""Programs run in a process of their own, to their end."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+
+
+def run_program(
+    *command: str | Path,
+    folder: Path = PROJECT,
+    variables: Mapping[str, str] | None = None,
+    seconds: float = 100,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in `folder`; what it said and its exit code.
+
+    `variables` None leaves the environment as it is. subprocess.TimeoutExpired after `seconds`.
+    """
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        env=None if variables is None else dict(variables),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def run_python(
+    *arguments: str | Path, variables: Mapping[str, str] | None = None, seconds: float = 100
+) -> subprocess.CompletedProcess[str]:
+    """Run this Python in the checkout."""
+    return run_program(sys.executable, *arguments, variables=variables, seconds=seconds)
+
+
+def without_display(**changes: str) -> dict[str, str]:
+    """The environment without a display, then `changes`."""
+    return {key: value for key, value in os.environ.items() if key not in _DISPLAY} | changes
