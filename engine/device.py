@@ -1,4 +1,4 @@
-"""Which rasteriser draws, on how many threads and with which priority.
+"""Which rasteriser draws, on which GPU or how many threads, and with which priority.
 
 torch itself runs one thread: its reductions change bits with their number, and its pool would
 spin against the native one. Import this module before the first tensor operation.
@@ -12,6 +12,11 @@ from pathlib import Path
 import torch
 
 import cuda_rasterizer
+from cuda_rasterizer.cuda import sources
+from cuda_rasterizer.cuda.launcher import launcher_of_gpu
+from cuda_rasterizer.cuda.launches import installed_launcher
+from cuda_rasterizer.determinism import set_deterministic as set_deterministic
+from engine.dataset.loading import Progress
 from engine.errors import BackendError, SettingError
 from engine.settings import Settings
 
@@ -34,11 +39,56 @@ def choose_backend(settings: Settings) -> str:
     return backend
 
 
-def put_into_force(settings: Settings) -> str | None:
-    """Set the threads and the priority of the settings; a sentence when the system refuses one.
+def tensor_device(backend: str, settings: Settings) -> torch.device:
+    """Where everything of a run is that a backend draws; raises BackendError without that GPU."""
+    launcher = installed_launcher()
+    if backend != "cuda" or (launcher is not None and launcher.device_type == "cpu"):
+        return torch.device("cpu")
+    count, wanted = torch.cuda.device_count(), settings.device.gpu
+    if wanted >= count:
+        names = ", ".join(f"{i}: {torch.cuda.get_device_name(i)}" for i in range(count))
+        raise BackendError(
+            f"There is no GPU {wanted}; torch sees {count} ({names}). Choose one of these, counted "
+            "from 0.",
+            value=wanted,
+        )
+    return torch.device("cuda", wanted)
+
+
+def make_current(device: torch.device) -> None:
+    """Let what this thread does on a GPU, such as page-locking memory, be on that one."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+
+
+def prepare_kernels(device: torch.device, progress: Progress) -> None:
+    """Compile for a GPU what is not compiled yet: some seconds, the first time.
+
+    `progress` is told what is being compiled. Raises BackendError with the compiler's words.
+    """
+    if device.type != "cuda":
+        return
+    done, total = 0, len(sources.modules())
+
+    def tell(what: str) -> None:
+        nonlocal done
+        progress("Compiling kernels for the GPU", what, done, total)
+        done += 1
+
+    try:
+        launcher_of_gpu(device.index).prepare(tell)
+    except cuda_rasterizer.RasterizerError as error:
+        raise BackendError(str(error), value=device.index) from error
+
+
+def put_into_force(settings: Settings, device: torch.device | None = None) -> str | None:
+    """Set the GPU of this thread, the threads and the priority; a sentence when one is refused.
 
     Raises SettingError when the system does not give so many threads.
     """
+    if device is not None:
+        make_current(device)
+    set_deterministic(settings.device.deterministic)
     set_threads(settings.device.threads)
     low = settings.device.low_priority
     if low or _is_lowered():

@@ -1,4 +1,6 @@
-"""Whether an error means that memory ran out, which ends no run."""
+"""What to do when memory runs out, which ends no run: tell it, and give back what it holds."""
+
+import traceback
 
 import torch
 
@@ -13,3 +15,17 @@ def is_out_of_memory(error: BaseException) -> bool:
             return True  # how torch says it on the CPU
         cause = cause.__cause__
     return False
+
+
+def give_back_memory(error: BaseException) -> None:
+    """Let go of what an attempt that failed still holds, so that the next one finds room.
+
+    The tensors of a failed call live on in the frames of its traceback, and torch keeps the memory
+    of a GPU for itself. The error must have been told in full.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.empty_cache()

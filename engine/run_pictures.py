@@ -1,20 +1,36 @@
 """Pictures of an open run for those who look on: when, how large, and as bytes to show."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 
-import numpy as np
-
 from cuda_rasterizer import to_rgba8
 from engine.inbox import Inbox
-from engine.memory import is_out_of_memory
+from engine.memory import give_back_memory, is_out_of_memory
 from engine.messages import Frame
 from engine.open_run import OpenRun
+from engine.transfers import PictureCopy
 from engine.view_scheduler import Plan, ViewScheduler
 
 
+@dataclasses.dataclass(frozen=True)
+class _Sent:
+    """A picture on its way from the device, and what it shows."""
+
+    run_id: int
+    step: int
+    version: int
+    plan: Plan
+    copy: PictureCopy
+    start: float
+
+
 class RunPictures:
-    """Serves the newest view request inside its budget; belongs to the engine thread."""
+    """Serves the newest view request inside its budget; belongs to the engine thread.
+
+    While training, a picture drawn by a GPU is not waited for: it is shown when it has arrived, and
+    until then no other one is drawn.
+    """
 
     def __init__(
         self, inbox: Inbox, show: Callable[[Frame], None], notice: Callable[[str], None]
@@ -23,10 +39,12 @@ class RunPictures:
         self._show = show
         self._notice = notice
         self._scheduler = ViewScheduler()
+        self._sent: _Sent | None = None
 
     def forget(self) -> None:
         """Another model is open, of which nothing was shown yet."""
         self._scheduler.forget()
+        self._sent = None
 
     def serve(self, run: OpenRun | None, *, training: bool) -> bool:
         """Draw the picture that is due, if one is; whether one was drawn."""
@@ -34,34 +52,46 @@ class RunPictures:
         is_new, view = self._inbox.take_view()
         if is_new:
             self._scheduler.request(view, start)
+        if self._sent is not None:
+            return self._shown_when_there(self._sent, wait=not training)
         if run is None:
             return False
         plan = self._scheduler.due(start, run.version, run.settings.preview, training=training)
         if plan is None:
             return False
         try:
-            pixels = _draw(run, plan)
+            copy = _drawn(run, plan)
         except Exception as error:
             if not is_out_of_memory(error):
                 self._scheduler.request(None, start)  # or it would fail again at once, for ever
                 raise
+            give_back_memory(error)
             self._scheduler.out_of_memory(plan, time.perf_counter())
             self._notice(
                 f"Memory ran out while a picture of {plan.camera.width}x{plan.camera.height} "
                 "pixels was drawn; the preview is coarser from now on. Training is not touched."
             )
             return False
-        end = time.perf_counter()
-        self._scheduler.drawn(plan, run.version, start, end)
+        self._sent = _Sent(run.run_id, run.step, run.version, plan, copy, start)
+        return self._shown_when_there(self._sent, wait=not training)
+
+    def _shown_when_there(self, sent: _Sent, *, wait: bool) -> bool:
+        """Show a picture that has arrived; whether it has."""
+        if not wait and not sent.copy.is_there():
+            return False
+        pixels = sent.copy.pixels()
+        seconds = sent.copy.seconds()
+        self._sent = None
+        self._scheduler.drawn(sent.plan, sent.version, sent.start, sent.start + seconds)
         self._show(
             Frame(
-                run_id=run.run_id,
-                view_id=plan.view.view_id,
-                step=run.step,
+                run_id=sent.run_id,
+                view_id=sent.plan.view.view_id,
+                step=sent.step,
                 pixels=pixels,
-                camera=plan.camera,
-                scale=plan.scale,
-                render_seconds=end - start,
+                camera=sent.plan.camera,
+                scale=sent.plan.scale,
+                render_seconds=seconds,
             )
         )
         return True
@@ -75,8 +105,8 @@ class RunPictures:
         return self._scheduler.share(time.perf_counter())
 
 
-def _draw(run: OpenRun, plan: Plan) -> np.ndarray:
+def _drawn(run: OpenRun, plan: Plan) -> PictureCopy:
+    copy = PictureCopy(run.trainer.device)
     color = run.trainer.render(plan.camera, plan.view.background)
-    pixels: np.ndarray = to_rgba8(color, backend=run.trainer.backend).cpu().numpy()
-    pixels.flags.writeable = False
-    return pixels
+    copy.send(to_rgba8(color, backend=run.trainer.backend))
+    return copy

@@ -373,6 +373,19 @@ class Device:
         label="backend",
         applies=Applies.RESTART,
     )
+    gpu: int = setting(
+        0,
+        "Which GPU the cuda backend runs on, counted from 0 as torch does.",
+        label="GPU",
+        minimum=0,
+        maximum=15,
+        applies=Applies.RESTART,
+    )
+    deterministic: bool = setting(
+        False,
+        "Repeat a run on a GPU to the bit, which takes time and memory; the CPU always does.",
+        label="repeat exactly",
+    )
     threads: int = setting(
         0,
         "Threads of the CPU kernels; 0 takes every core. Results do not depend on it.",

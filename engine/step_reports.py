@@ -3,6 +3,7 @@
 import numpy as np
 import psutil  # type: ignore[import-untyped]
 
+from engine.gpu_readings import GpuReading
 from engine.messages import Stepped
 from engine.training.step_result import StepResult
 
@@ -30,7 +31,9 @@ class StepReports:
         """Whether it is time to publish."""
         return bool(self._results) and now - self._since >= PUBLISH_SECONDS
 
-    def take(self, run_id: int, now: float, preview_share: float) -> Stepped | None:
+    def take(
+        self, run_id: int, now: float, preview_share: float, gpu: GpuReading | None
+    ) -> Stepped | None:
         """What was gathered since the last call as one event; None when there is nothing."""
         if not self._results:
             return None
@@ -54,6 +57,7 @@ class StepReports:
             steps_per_second=self._speed,
             preview_share=preview_share,
             memory_bytes=int(self._process.memory_info().rss),
+            gpu=gpu,
         )
 
 

@@ -11,10 +11,12 @@ import torch
 from engine.dataset.scene import Scene
 from engine.messages import PhotoScore
 from engine.settings import Settings
+from engine.training.device_photos import photos_on
 from engine.training.gaussians import Gaussians
 from engine.training.metrics import psnr, ssim
 from engine.training.photos import BLACK, WHITE, Color, PhotoSource, target_picture
 from engine.training.render import RenderMode, render
+from engine.transfers import to_device
 
 
 def evaluation_background(settings: Settings) -> Color:
@@ -32,7 +34,9 @@ def evaluate(
     mode: RenderMode,
 ) -> Iterator[PhotoScore]:
     """The score of each held-out photo, in the order of their names."""
-    color = torch.tensor(background)
+    device = model.means.device
+    color = to_device(torch.tensor(background), device)
+    photos = photos_on(device, photos)
     for index, photo in enumerate(scene.photos):
         if not photo.held_out:
             continue

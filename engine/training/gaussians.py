@@ -77,6 +77,11 @@ class Gaussians:
             leaf = tensor.detach().to(torch.float32).contiguous()
             setattr(self, name, leaf.requires_grad_(True))
 
+    def move_to(self, device: torch.device) -> None:
+        """Put the parameters on another device; those that are there already stay as they are."""
+        if self.means.device != device:
+            self.replace({name: tensor.to(device) for name, tensor in self.items()})
+
     @torch.no_grad()
     def lower_opacities(self, value: float) -> None:
         """Let no opacity exceed `value`, in a new tensor without gradient; lower ones keep theirs.
@@ -105,20 +110,27 @@ class Gaussians:
         """The longest of each splat's three standard deviations, in world units."""
         return torch.exp(self.log_scales.max(dim=1).values)
 
-    @torch.no_grad()
     def non_finite(self) -> str | None:
         """The name of the first parameter that holds a NaN or an infinity, or None."""
-        for name, tensor in self.items():
-            if not all_finite(tensor):
-                return name
-        return None
+        return first_not_finite(dict(self.items()))
+
+
+@torch.no_grad()
+def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+    """The name of the first tensor that holds a NaN or an infinity, or None.
+
+    Sums tell, since NaN and Inf outlive them; they are read at once.
+    """
+    sums = torch.stack([tensor.sum() for tensor in tensors.values()]).tolist()
+    for (name, tensor), total in zip(tensors.items(), sums, strict=True):
+        if not math.isfinite(total) and not all_finite(tensor):
+            return name
+    return None
 
 
 def all_finite(tensor: Tensor) -> bool:
-    """Whether every element is finite; one sum where it can be, since NaN and Inf outlive it."""
-    if math.isfinite(tensor.sum().item()):
-        return True
-    return bool(torch.isfinite(tensor).all())  # the sum alone may overflow
+    """Whether every element is finite."""
+    return bool(torch.isfinite(tensor).all())
 
 
 def neighbour_spacing(points: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n"]:

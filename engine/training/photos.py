@@ -17,36 +17,46 @@ WHITE: Color = (1.0, 1.0, 1.0)
 
 
 class PhotoSource(Protocol):
-    """Decoded photos, by their index in `Scene.photos`; may wait for a decoder."""
+    """Decoded photos, by their index in `Scene.photos`; may wait for a decoder.
 
-    def rgb(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
+    Arrays are in main memory, tensors on the device of the run.
+    """
+
+    def rgb(self, index: int) -> UInt8[np.ndarray, "h w 3"] | UInt8[Tensor, "h w 3"]:
         """Straight colours, not multiplied by alpha."""
 
-    def alpha(self, index: int) -> UInt8[np.ndarray, "h w"] | None:
+    def alpha(self, index: int) -> UInt8[np.ndarray, "h w"] | UInt8[Tensor, "h w"] | None:
         """Opacity of each pixel, or None for a photo without transparency."""
 
 
 def target_picture(
     source: PhotoSource, index: int, photo: Photo, background: Float[Tensor, "3"]
 ) -> Float[Tensor, "h w 3"]:
-    """The photo in [0, 1], laid over `background` where it is transparent.
+    """The photo in [0, 1], laid over `background` where it is transparent, on its device.
 
     Raises TrainingError when its size is not the camera's.
     """
     rgb = source.rgb(index)
     camera = photo.camera
-    if rgb.shape != (camera.height, camera.width, 3):
+    if tuple(rgb.shape) != (camera.height, camera.width, 3):
         raise TrainingError(
             f"{photo.name} was decoded to {rgb.shape[1]}x{rgb.shape[0]} pixels; its camera "
             f"expects {camera.width}x{camera.height}. Load the scene again.",
             path=photo.path,
         )
-    color = torch.from_numpy(np.divide(rgb, np.float32(255.0), dtype=np.float32))
+    color = _as_numbers(rgb)
     alpha = source.alpha(index)
     if alpha is None:
         return color
-    share = torch.from_numpy(np.divide(alpha, np.float32(255.0), dtype=np.float32))
+    share = _as_numbers(alpha)
     return torch.lerp(background.expand_as(color), color, share[..., None])
+
+
+def _as_numbers(pixels: np.ndarray | Tensor) -> Tensor:
+    """Bytes as float32 in [0, 1], where they are; the same bits for arrays and tensors."""
+    if isinstance(pixels, Tensor):
+        return pixels.to(torch.float32).div_(255.0)
+    return torch.from_numpy(np.divide(pixels, np.float32(255.0), dtype=np.float32))
 
 
 class PhotoOrder:

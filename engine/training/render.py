@@ -1,7 +1,8 @@
-"""From raw parameters to a picture: activations here, the rest in the rasteriser."""
+"""From the parameters of the splats to a picture; the rasteriser takes them raw."""
 
 import dataclasses
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -10,6 +11,7 @@ from cuda_rasterizer import CLASSIC, GSPLAT, Rendering, rasterize
 from engine.cameras import Camera
 from engine.settings import Settings
 from engine.training.gaussians import Gaussians
+from engine.transfers import to_device
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,13 +41,14 @@ def render(
     At degree 0 the higher coefficients are not handed over at all and get no gradient.
     """
     sh = model.sh_dc if sh_degree == 0 else (model.sh_dc, model.sh_rest)
+    device = model.means.device
     return rasterize(
         model.means,
         model.rotations,
-        torch.exp(model.log_scales),
-        torch.sigmoid(model.opacity_logits),
-        world_to_camera=torch.as_tensor(camera.world_to_camera, dtype=torch.float32),
-        intrinsics=torch.as_tensor(camera.intrinsics, dtype=torch.float32),
+        model.log_scales,
+        model.opacity_logits,
+        world_to_camera=_matrix(camera.world_to_camera, device),
+        intrinsics=_matrix(camera.intrinsics, device),
         width=camera.width,
         height=camera.height,
         sh=sh,
@@ -53,5 +56,10 @@ def render(
         background=background,
         cutoffs=GSPLAT if mode.gsplat_cutoffs else CLASSIC,
         antialiased=mode.antialiased,
+        raw=True,
         backend=mode.backend,
     )
+
+
+def _matrix(values: Float[np.ndarray, "rows columns"], device: torch.device) -> Tensor:
+    return to_device(torch.as_tensor(values, dtype=torch.float32), device)

@@ -17,15 +17,16 @@ from engine.cameras import Camera
 from engine.dataset.initial_points import camera_extent, initial_points
 from engine.dataset.scene import Scene
 from engine.errors import SettingError, TrainingError
+from engine.memory import is_out_of_memory
 from engine.messages import PhotoScore
 from engine.setting_info import Applies, Value
 from engine.settings import Settings, setting_info
 from engine.training import run_state, schedule
 from engine.training.classic import ClassicStrategy
 from engine.training.densification import DensifyStrategy, Edit, RefineCounts
+from engine.training.device_photos import DevicePhotos, photos_on
 from engine.training.evaluation import evaluate, evaluation_background
-from engine.training.gaussians import Gaussians, all_finite, from_points
-from engine.training.metrics import psnr
+from engine.training.gaussians import Gaussians, first_not_finite, from_points
 from engine.training.optimizer import Optimizer
 from engine.training.photos import Color, PhotoOrder, PhotoSource, target_picture
 from engine.training.random_streams import RandomStreams
@@ -37,9 +38,12 @@ from engine.training.step_check import (
     require_finite_loss,
     require_finite_parameters,
 )
+from engine.training.step_reading import read_step
 from engine.training.step_result import Phase, StepResult
 from engine.training.stopwatch import Stopwatch
+from engine.transfers import to_device
 
+CPU = torch.device("cpu")
 FEW_PHOTOS = 8  # below this an opacity reset is dangerous, and is announced
 
 
@@ -57,9 +61,13 @@ class Trainer:
         settings: Settings,
         *,
         backend: str,
+        device: torch.device = CPU,
         model: Gaussians | None = None,
     ) -> None:
-        """Start from the scene's points, or from `model`; `backend` is a resolved name.
+        """Start from the scene's points, or from `model`, which is moved to `device`.
+
+        `backend` is a resolved name that can draw there. Random numbers are drawn on the CPU
+        whatever the device is, so that a run and its checkpoints go on anywhere.
 
         Raises TrainingError when there is no photo to train on or a parameter is not finite.
         """
@@ -73,20 +81,22 @@ class Trainer:
         self.scene = scene
         self.settings = settings
         self.backend = backend
+        self.device = device
         self.step = 0
         self.seconds = 0.0
         self.extent = camera_extent(scene)
         self.unseen: dict[str, int] = {}  # by photo: steps in which it showed no splat
-        self._photos = photos
+        self._photos = photos_on(device, photos)
         self._mode = RenderMode.of(settings, backend)
         self.streams = RandomStreams(settings.run.seed)
         self.order = PhotoOrder(training, self.streams["photos"])
         if model is None:
             model = from_points(*initial_points(scene, settings, self.streams["points"]))
+        model.move_to(device)
         require_finite_parameters(model, "at the start")
         self.model = model
         self.optimizer = Optimizer(model.items(), backend)
-        self.strategy: DensifyStrategy = ClassicStrategy(len(model))
+        self.strategy: DensifyStrategy = ClassicStrategy(len(model), device)
         self.sh_reached = 0
         self.watchdog = Watchdog()
         self._in_step = False
@@ -131,13 +141,10 @@ class Trainer:
         self._in_step = True
         try:
             return (yield from self._phases())
-        except (MemoryError, torch.OutOfMemoryError) as error:
-            before.put_back(self)
-            raise _out_of_memory(self.step, len(self.model)) from error
         except BaseException as error:
             before.put_back(self)
-            if "can't allocate memory" in str(error):  # how torch says it on the CPU
-                raise _out_of_memory(self.step, len(self.model)) from error
+            if is_out_of_memory(error):
+                raise self._out_of_memory() from error
             raise
         finally:
             self.model.clear_gradients()
@@ -153,30 +160,30 @@ class Trainer:
         background = self._training_background()
         rendering = render(self.model, photo.camera, background, self.sh_degree, self._mode)
         rendering.means_2d.retain_grad()
-        visible = rendering.radii[:, 0] > 0
-        seen = bool(visible.any())
         yield from watch.pause(Phase.RENDER)
 
         target = target_picture(self._photos, index, photo, background)
         terms = l1_ssim(
             rendering.color, target, self.settings.loss.ssim_weight, backend=self.backend
         )
-        loss = terms.loss.item()
-        require_finite_loss(loss, step, photo.name)
-        decibel = psnr(rendering.color, target)
         yield from watch.pause(Phase.LOSS)
 
-        alive = False
-        if seen:
+        if terms.loss.requires_grad:  # else nothing is visible, and the reference knows it
             torch.autograd.backward(terms.loss)
-            alive = checked_gradients(self.model, step)
+        found = read_step(rendering, target, terms, self.model)
+        require_finite_loss(found.loss, step, photo.name)
+        alive = checked_gradients(self.model, found.gradient_sums, step)
         yield from watch.pause(Phase.BACKWARD)
 
-        notices = self.watchdog.heard(alive) if seen else self._count_unseen(photo.name)
+        if found.seen:
+            notices = self.watchdog.heard(alive)
+        else:
+            notices = self._count_unseen(photo.name)
+            self.model.clear_gradients()
         refined, reset = None, None
         if step < self.settings.densify.densify_stop:
-            if seen:
-                self._observe(rendering, visible, photo.camera)
+            if found.seen:
+                self._observe(rendering, photo.camera)
             if schedule.is_refine_step(step, self.settings):
                 refined, more = self._refine(step)
                 notices += more
@@ -191,10 +198,10 @@ class Trainer:
         return StepResult(
             step=step,
             photo=photo.name,
-            loss=loss,
-            l1=terms.l1.item(),
-            ssim=terms.ssim.item(),
-            psnr=decibel,
+            loss=found.loss,
+            l1=found.l1,
+            ssim=found.ssim,
+            psnr=found.psnr,
             seconds=self.seconds,
             splats=len(self.model),
             position_lr=self.position_lr,
@@ -202,14 +209,27 @@ class Trainer:
             sh_raised=sh_raised,
             refined=refined,
             reset=reset,
-            unseen=not seen,
+            unseen=not found.seen,
             notices=tuple(notices),
+        )
+
+    def _out_of_memory(self) -> TrainingError:
+        splats, moved = len(self.model), ""
+        if isinstance(self._photos, DevicePhotos) and self._photos.make_room() > 0:
+            moved = " The photos left the GPU to make room: going on as it is may do."
+        return TrainingError(
+            f"Memory ran out in step {self.step + 1:,} with {splats:,} splats; the model is kept "
+            f"as it was after step {self.step:,}. Lower the resolution or the splat cap, or prune, "
+            f"and go on.{moved}",
+            value=splats,
         )
 
     def _training_background(self) -> Float[Tensor, "3"]:
         if self.settings.loss.background == "random":
-            return torch.rand(3, generator=self.streams["background"])
-        return torch.tensor(evaluation_background(self.settings))
+            color = torch.rand(3, generator=self.streams["background"])
+        else:
+            color = torch.tensor(evaluation_background(self.settings))
+        return to_device(color, self.device)
 
     def _count_unseen(self, photo: str) -> list[str]:
         self.unseen[photo] = self.unseen.get(photo, 0) + 1
@@ -220,9 +240,10 @@ class Trainer:
             "leave the photo out."
         ]
 
-    def _observe(self, rendering: Rendering, visible: Tensor, camera: Camera) -> None:
+    def _observe(self, rendering: Rendering, camera: Camera) -> None:
         gradient = rendering.means_2d.grad
         if gradient is not None:
+            visible = rendering.radii[:, 0] > 0
             self.strategy.observe(gradient, visible, camera.width, camera.height)
 
     def _optimize(self, step: int) -> None:
@@ -253,13 +274,13 @@ class Trainer:
     def _carry_out(self, edit: Edit) -> None:
         """Parameters, moments and statistics follow the edit; all are made before one is taken."""
         parameters = edit.parameters(self.model)
-        for name, values in parameters.items():
-            if not all_finite(values):
-                raise TrainingError(
-                    f"Cloning and splitting made values of {name} that are not finite; the splats "
-                    f"are kept as they were after step {self.step}. Prune huge splats first.",
-                    value=name,
-                )
+        name = first_not_finite(parameters)
+        if name is not None:
+            raise TrainingError(
+                f"Cloning and splitting made values of {name} that are not finite; the splats "
+                f"are kept as they were after step {self.step}. Prune huge splats first.",
+                value=name,
+            )
         moments = self.optimizer.gathered(edit.kept, len(edit.sources))
         self.model.replace(parameters)
         self.optimizer.replace(moments)
@@ -331,8 +352,8 @@ class Trainer:
     ) -> Float[Tensor, "h w 3"]:
         """A picture of the present model; draws no random number and records nothing."""
         degree = self.sh_degree if sh_degree is None else min(sh_degree, self.sh_degree)
-        picture = render(self.model, camera, torch.tensor(background), degree, self._mode)
-        return picture.color
+        behind = to_device(torch.tensor(background), self.device)
+        return render(self.model, camera, behind, degree, self._mode).color
 
     def evaluate(self) -> Iterator[PhotoScore]:
         """PSNR and SSIM of one held-out photo after the other."""
@@ -365,24 +386,18 @@ class Trainer:
         header: Mapping[str, Any],
         *,
         backend: str,
+        device: torch.device = CPU,
     ) -> "Trainer":
         """A trainer that goes on, bit for bit on the CPU, where `export_state` was called.
 
+        The tensors may be of any device.
         The settings are those of the header; put others there to go on with others. Raises
         CheckpointError when something is missing or the scene is another one.
         """
         settings = Settings().updated(run_state.settings_values(header))
         model = Gaussians(run_state.model_tensors(tensors))
-        trainer = cls(scene, photos, settings, backend=backend, model=model)
+        trainer = cls(scene, photos, settings, backend=backend, device=device, model=model)
         run_state.load_state(trainer, tensors, header)
         if trainer.sh_degree < trainer.sh_reached:
             trainer._still_unused_coefficients()
         return trainer
-
-
-def _out_of_memory(step: int, splats: int) -> TrainingError:
-    return TrainingError(
-        f"Memory ran out in step {step + 1} with {splats} splats; the model is kept as it was "
-        f"after step {step}. Lower the resolution or the splat cap, or prune, and go on.",
-        value=splats,
-    )

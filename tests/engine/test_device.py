@@ -1,10 +1,13 @@
 import os
 import threading
+import types
+from collections.abc import Callable
 
 import pytest
 import torch
 
 import cuda_rasterizer
+from cuda_rasterizer.cuda.launches import use_launcher
 from engine import device
 from engine.errors import BackendError, SettingError
 from engine.settings import Settings
@@ -112,3 +115,86 @@ def test_a_system_that_does_not_raise_a_priority_again_is_told_of(
     message = device.set_low_priority(False)
     assert message is not None
     assert "stays low" in message
+
+
+# --- where tensors live ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: f"Card {index}")
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize("index", [0, 1])
+def test_the_gpu_of_the_settings_holds_everything_of_a_cuda_run(index: int) -> None:
+    found = device.tensor_device("cuda", Settings().changed("gpu", index))
+    assert found == torch.device("cuda", index)
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_other_backends_stay_on_the_cpu(backend: str) -> None:
+    assert device.tensor_device(backend, Settings()) == torch.device("cpu")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_gpu_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
+    with pytest.raises(BackendError, match=r"no GPU 5; torch sees 2 \(0: Card 0, 1: Card 1\)"):
+        device.tensor_device("cuda", Settings().changed("gpu", 5))
+
+
+def test_kernels_on_the_emulator_take_tensors_of_the_cpu() -> None:
+    launcher = types.SimpleNamespace(device_type="cpu")
+    with use_launcher(launcher):
+        assert device.tensor_device("cuda", Settings()) == torch.device("cpu")
+
+
+def test_the_gpu_is_made_that_of_the_thread(
+    monkeypatch: pytest.MonkeyPatch, priorities: dict[int, int]
+) -> None:
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(cuda_rasterizer, "set_threads", lambda count: None)
+    device.put_into_force(Settings(), torch.device("cpu"))
+    assert not chosen
+    device.put_into_force(Settings(), torch.device("cuda", 1))
+    assert chosen == [torch.device("cuda", 1)]
+
+
+class Compiler:
+    """Stands for the launcher of a GPU: compiles two modules, or says why it cannot."""
+
+    def __init__(self, error: str = "") -> None:
+        self.error = error
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        progress("compiling bin for sm_89 (1 of 2)")
+        if self.error:
+            raise cuda_rasterizer.RasterizerError(self.error)
+        progress("compiling blend for sm_89 (2 of 2)")
+
+
+def test_compiling_the_kernels_is_told_as_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "launcher_of_gpu", lambda index: Compiler())
+    monkeypatch.setattr(device.sources, "modules", lambda: {"bin": "", "blend": ""})
+    told: list[tuple[str, str, int, int]] = []
+    device.prepare_kernels(torch.device("cuda", 0), lambda *what: told.append(what))
+    assert told == [
+        ("Compiling kernels for the GPU", "compiling bin for sm_89 (1 of 2)", 0, 2),
+        ("Compiling kernels for the GPU", "compiling blend for sm_89 (2 of 2)", 1, 2),
+    ]
+
+
+def test_kernels_that_do_not_compile_are_an_error_with_the_compiler_s_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device, "launcher_of_gpu", lambda index: Compiler("blend.cu(7): error"))
+    with pytest.raises(BackendError, match=r"blend\.cu\(7\)"):
+        device.prepare_kernels(torch.device("cuda", 0), lambda *what: None)
+
+
+def test_nothing_is_compiled_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "launcher_of_gpu", lambda index: pytest.fail("compiled"))
+    device.prepare_kernels(torch.device("cpu"), lambda *what: pytest.fail("told"))

@@ -1,0 +1,135 @@
+"""Pictures that arrive from a device some time after they were drawn."""
+
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine import run_pictures
+from engine.inbox import Inbox
+from engine.messages import Frame, View
+from engine.run_pictures import RunPictures
+from engine.settings import Settings
+from tests.engine.training.tiny_scene import camera_at
+
+
+class SlowCopy:
+    """A picture that is there when the test says so."""
+
+    made: "list[SlowCopy]" = []  # noqa: RUF012  emptied by the fixture
+
+    def __init__(self, device: torch.device) -> None:
+        self.arrived = False
+        self.waited = False
+        SlowCopy.made.append(self)
+
+    def send(self, pixels: Any) -> None:
+        self.sent = pixels
+
+    def is_there(self) -> bool:
+        return self.arrived
+
+    def pixels(self) -> np.ndarray:
+        self.waited = not self.arrived
+        return np.zeros((2, 2, 4), np.uint8)
+
+    def seconds(self) -> float:
+        return 0.25
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[SlowCopy]:
+    SlowCopy.made.clear()
+    monkeypatch.setattr(run_pictures, "PictureCopy", SlowCopy)
+    monkeypatch.setattr(run_pictures, "to_rgba8", lambda color, backend: color)
+    return SlowCopy.made
+
+
+def run_of(**trainer: Any) -> Any:
+    words = {"device": torch.device("cuda"), "backend": "cuda", "render": lambda *_: "color"}
+    return types.SimpleNamespace(
+        run_id=3,
+        step=7,
+        version=7,
+        settings=Settings(),
+        trainer=types.SimpleNamespace(**{**words, **trainer}),
+    )
+
+
+def pictures_of(shown: list[Frame], notices: list[str] | None = None) -> tuple[RunPictures, Inbox]:
+    inbox = Inbox()
+    told = [] if notices is None else notices
+    inbox.request_view(View(1, camera_at(0.0)))
+    return RunPictures(inbox, shown.append, told.append), inbox
+
+
+def test_training_does_not_wait_for_a_picture_and_shows_it_when_it_is_there(made):
+    shown: list[Frame] = []
+    pictures, _ = pictures_of(shown)
+    run = run_of()
+    assert not pictures.serve(run, training=True)
+    assert not shown
+    run.step = run.version = 8
+    assert not pictures.serve(run, training=True)  # and no other one is begun
+    assert len(made) == 1
+    made[0].arrived = True
+    assert pictures.serve(run, training=True)
+    assert (shown[0].step, shown[0].view_id) == (7, 1)  # of the model that was drawn
+    assert shown[0].render_seconds == 0.25
+    assert not made[0].waited
+
+
+def test_a_newer_request_waits_for_the_picture_on_its_way(made):
+    shown: list[Frame] = []
+    pictures, inbox = pictures_of(shown)
+    run = run_of()
+    pictures.serve(run, training=True)
+    inbox.request_view(View(2, camera_at(0.5)))
+    made[0].arrived = True
+    pictures.serve(run, training=True)
+    assert shown[0].view_id == 1
+    pictures.serve(run, training=False)
+    assert shown[1].view_id == 2
+
+
+def test_while_nothing_trains_a_picture_is_waited_for(made):
+    shown: list[Frame] = []
+    pictures, _ = pictures_of(shown)
+    assert pictures.serve(run_of(), training=False)
+    assert made[0].waited
+    assert len(shown) == 1
+
+
+def test_a_picture_of_a_run_that_is_gone_is_never_shown(made):
+    shown: list[Frame] = []
+    pictures, _ = pictures_of(shown)
+    pictures.serve(run_of(), training=True)
+    pictures.forget()
+    made[0].arrived = True
+    pictures.serve(None, training=False)
+    assert not shown
+
+
+def test_memory_of_a_gpu_that_runs_out_makes_pictures_coarser_and_is_given_back(made, monkeypatch):
+    shown: list[Frame] = []
+    notices: list[str] = []
+    pictures, _ = pictures_of(shown, notices)
+    given_back: list[BaseException] = []
+    monkeypatch.setattr(run_pictures, "give_back_memory", given_back.append)
+    widths: list[int] = []
+
+    def render(camera: Any, background: Any) -> str:
+        widths.append(camera.width)
+        if len(widths) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return "color"
+
+    run = run_of(render=render)
+    assert not pictures.serve(run, training=False)
+    assert "Memory ran out" in notices[0]
+    assert "Training is not touched" in notices[0]
+    assert len(given_back) == 1
+    assert pictures.serve(run, training=False)
+    assert widths[1] < widths[0]
