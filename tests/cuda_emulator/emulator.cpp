@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <numeric>
@@ -176,9 +177,9 @@ int random_below(std::size_t limit) {
 }
 
 template <typename Number>
-void reorder(std::vector<Number>& numbers) {
+void reorder(Number* numbers, std::size_t count) {
     if (current.order_mode == 0) return;
-    for (std::size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random_below(i)]);
+    for (std::size_t i = count; i > 1; --i) std::swap(numbers[i - 1], numbers[random_below(i)]);
 }
 
 void poison(void* at, std::size_t bytes) {
@@ -188,15 +189,27 @@ void poison(void* at, std::size_t bytes) {
     }
 }
 
-void leave_to_scheduler() {
-    splatscope_switch_context(&lanes[place.thread].stack_pointer, scheduler);
+// Lanes that run one after the other before the scheduler looks again, and how many have had their turn.
+int turns[warp_size];
+int turn_count;
+int turn;
+
+// Gives way to the next lane in turn, behind the last (or a fault) to the scheduler.
+void give_way() {
+    Lane& lane = lanes[place.thread];
+    if (++turn < turn_count && !failed) {
+        place.thread = turns[turn];
+        splatscope_switch_context(&lane.stack_pointer, lanes[place.thread].stack_pointer);
+    } else {
+        splatscope_switch_context(&lane.stack_pointer, scheduler);
+    }
 }
 
 // Where every lane begins; it never returns.
 void lane_main() {
     current.body(current.params);
     lanes[place.thread].state = State::ended;
-    leave_to_scheduler();
+    give_way();
     __builtin_unreachable();
 }
 
@@ -232,7 +245,8 @@ void prepare(int thread) {
 
 bool meets(const Lane& one, const Lane& other) {
     return other.state == State::waiting && one.collective == other.collective && one.mask == other.mask &&
-           one.site.line == other.site.line && std::strcmp(one.site.file, other.site.file) == 0;
+           one.site.line == other.site.line &&
+           (one.site.file == other.site.file || std::strcmp(one.site.file, other.site.file) == 0);
 }
 
 // The lane of the warp that `lane` reads by a shuffle; itself where there is none.
@@ -333,25 +347,23 @@ void explain_dead_lock() {
 
 // Runs each lane of the warp that can; whether any could.
 bool run_warp(int warp) {
-    static std::vector<int> order;
-    order.clear();
-    for (int i = 0; i < warp_size; ++i) {
-        if (lanes[warp * warp_size + i].state == State::ready) order.push_back(warp * warp_size + i);
+    turn_count = 0;
+    for (int thread = warp * warp_size; thread < (warp + 1) * warp_size; ++thread) {
+        if (lanes[thread].state == State::ready) turns[turn_count++] = thread;
     }
-    reorder(order);
-    for (const int thread : order) {
-        place.thread = thread;
-        splatscope_switch_context(&scheduler, lanes[thread].stack_pointer);
-        if (failed) return false;
-    }
-    release_warp(warp * warp_size);
-    return !order.empty();
+    if (turn_count == 0) return false;
+    reorder(turns, turn_count);
+    turn = 0;
+    place.thread = turns[0];
+    splatscope_switch_context(&scheduler, lanes[turns[0]].stack_pointer);
+    if (!failed) release_warp(warp * warp_size);
+    return !failed;
 }
 
 // In natural order a warp goes as far as it can; in shuffled order it gives way after each phase.
 bool run_warps(std::vector<int>& warps) {
     bool ran = false;
-    reorder(warps);
+    reorder(warps.data(), warps.size());
     for (const int warp : warps) {
         while (!failed && run_warp(warp)) {
             ran = true;
@@ -405,7 +417,7 @@ std::uint64_t meet(Collective collective, unsigned mask, std::uint64_t value, in
         fail("%s: it %s and asks for lane or distance %d", place_of(place.thread).characters,
              doing(lane).characters, argument);
     }
-    leave_to_scheduler();
+    give_way();
     return lane.value;
 }
 
@@ -418,7 +430,7 @@ void begin_shared_array(void* array, std::size_t bytes, std::int64_t& of_block) 
         fail(": %lld bytes of shared memory; expected at most %lld",
              static_cast<long long>(static_shared_bytes + current.shared_bytes),
              static_cast<long long>(largest_shared));
-        leave_to_scheduler();
+        give_way();
     }
 }
 
@@ -436,7 +448,7 @@ const char* launch(const Launch& given) {
     place.block_count = given.grid;
     std::vector<std::int64_t> blocks(static_cast<std::size_t>(given.grid));
     std::iota(blocks.begin(), blocks.end(), 0);
-    reorder(blocks);
+    reorder(blocks.data(), blocks.size());
     for (const std::int64_t block : blocks) {
         run_block(block);
         if (failed) return message;
