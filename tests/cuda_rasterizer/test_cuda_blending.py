@@ -208,6 +208,27 @@ def test_opacity_at_the_ceiling_leaves_its_moments_no_gradient():
     assert_equal_to_the_cpu(scene)
 
 
+@pytest.mark.parametrize(("inclusive", "left"), [(False, 0.25), (True, 0.5)])
+@pytest.mark.usefixtures("deterministic")
+def test_leaving_exactly_the_stop_stops_where_that_is_asked_for(inclusive, left):
+    # Alphas are exactly 1/2, by the ceiling, so the second splat leaves exactly the stop.
+    cutoffs = Cutoffs(alpha_ceiling=0.5, stop_transmittance=0.25, stop_inclusive=inclusive)
+    scene = scenes.scene_of(
+        [[0.0, 0.0, 2.0], [0.0, 0.0, 3.0], [0.0, 0.0, 4.0]],
+        opacities=1.0,
+        scales=8.0,
+        colors=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    )
+    inputs = inputs_of(scene, cutoffs)
+    truth = composited(cpu_backend, *inputs, cutoffs)
+    found = composited(cuda_backend, *inputs, cutoffs)
+    assert (found.transmittance == left).all()
+    assert torch.equal(found.stops, truth.stops)
+    for name, gradient in found.gradients.items():
+        # A handful of terms a pixel.
+        assert relative_error(gradient, truth.gradients[name]) < 1e-5, name
+
+
 WANTED = {
     "colours": frozenset(("colors",)),
     "background": frozenset(("background",)),
