@@ -17,6 +17,9 @@ FREE_SHARED_BYTES = 48 * 1024
 """Shared memory that a block may have without asking for more."""
 
 
+_OnePointer = ctypes.c_void_p * 1
+
+
 class DriverUnavailableError(RasterizerError):
     """cuda-bindings or the NVIDIA driver is absent; the message says which, and the fix."""
 
@@ -43,6 +46,7 @@ class Driver:
         self._ask("cuInit", 0)
         (self._device,) = self._ask("cuDeviceGet", ordinal)
         (self._context,) = self._ask("cuDevicePrimaryCtxRetain", self._device)
+        self._context_number = int(self._context)
 
     @property
     def version(self) -> str:
@@ -118,23 +122,30 @@ class Driver:
         stream: int,
     ) -> None:
         """Queues one launch; the structure is copied before this returns."""
-        array = (ctypes.c_void_p * 1)(ctypes.addressof(parameters))
+        array = _OnePointer(ctypes.addressof(parameters))
+        arguments = (
+            *(function, grid, 1, 1, block, 1, 1),
+            *(shared_bytes, stream, ctypes.addressof(array), 0),
+        )
+        # once for each kernel of each step, so without the context manager where it can be
+        if self._is_current():
+            self._ask("cuLaunchKernel", *arguments)
+            return
         with self._in_context():
-            self._ask(
-                "cuLaunchKernel",
-                *(function, grid, 1, 1, block, 1, 1),
-                *(shared_bytes, self._bindings.CUstream(stream), ctypes.addressof(array), 0),
-            )
+            self._ask("cuLaunchKernel", *arguments)
 
     def wait(self, stream: int) -> None:
         """Until everything queued there is done; raises what went wrong there."""
         with self._in_context():
-            self._ask("cuStreamSynchronize", self._bindings.CUstream(stream))
+            self._ask("cuStreamSynchronize", stream)
+
+    def _is_current(self) -> bool:
+        (current,) = self._ask("cuCtxGetCurrent")
+        return int(current) == self._context_number
 
     @contextmanager
     def _in_context(self) -> Iterator[None]:
-        (current,) = self._ask("cuCtxGetCurrent")
-        if int(current) == int(self._context):
+        if self._is_current():
             yield
             return
         self._ask("cuCtxPushCurrent", self._context)

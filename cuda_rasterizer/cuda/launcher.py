@@ -84,11 +84,14 @@ class CudaLauncher:
         count = len(missing)
         progress(f"compiling the kernels for {self.target} (0 of {count})")
         built: dict[str, bytes] = {}
-        with ThreadPoolExecutor(min(count, os.cpu_count() or 1)) as pool:
+        pool = ThreadPoolExecutor(min(count, os.cpu_count() or 1))
+        try:
             waiting = {pool.submit(self._image, module): module for module in missing}
             for future in as_completed(waiting):
                 built[waiting[future]] = future.result()
                 progress(f"compiled {waiting[future]} for {self.target} ({len(built)} of {count})")
+        finally:  # at once when somebody cancels; what is being compiled still goes to the cache
+            pool.shutdown(wait=False, cancel_futures=True)
         return built
 
     def cached_modules(self) -> int:

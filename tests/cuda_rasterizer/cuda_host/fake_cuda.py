@@ -89,7 +89,6 @@ class FakeDriver:
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT="multiprocessors",
         CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN="optin",
     )
-    CUstream = int
     CONTEXT = 77
 
     def __init__(self, capability: tuple[int, int] = (8, 9)) -> None:

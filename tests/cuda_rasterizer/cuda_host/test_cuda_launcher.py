@@ -149,6 +149,15 @@ def test_every_module_is_compiled_once_with_progress_and_then_comes_from_the_cac
     assert fake_driver.loaded == [TEXT.encode()] * 2
 
 
+def test_whoever_hears_of_the_progress_may_break_off(launcher, fake_driver):
+    def cancel(what: str) -> None:
+        raise InterruptedError(what)
+
+    with pytest.raises(InterruptedError, match="compiling the kernels for sm_89"):
+        launcher.prepare(cancel)
+    assert not fake_driver.loaded
+
+
 def test_the_compiler_gets_all_headers_and_the_options_that_keep_decisions_alike(
     launcher, fake_nvrtc
 ):
