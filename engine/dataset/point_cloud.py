@@ -47,8 +47,15 @@ def read_point_cloud(
             "expected x, y, z and, if there are any, red, green, blue.",
             path=path,
         )
+    if vertex is not None and vertex.has_lists:
+        raise SceneError(
+            f"{path}: its vertices have lists ({', '.join(names)}), which are not read here. "
+            "Export the point cloud with x, y, z and colours alone.",
+            path=path,
+        )
     rows = read_ply(path)["vertex"]
-    positions = np.stack([rows[axis].astype(np.float64) for axis in "xyz"], axis=1)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        positions = np.stack([rows[axis].astype(np.float64) for axis in "xyz"], axis=1)
     findings: list[Finding] = []
     colors = _colors(path, rows, findings)
     finite = np.asarray((np.abs(positions) < LARGEST_COORDINATE).all(axis=1))

@@ -167,8 +167,9 @@ def _stack(rows: np.ndarray, names: list[str], kind: type[np.floating] = np.floa
 
 def _read_color(path: Path, rows: np.ndarray, names: set[str]) -> np.ndarray:
     """SH coefficients of degree 0 (n, 3), from f_dc or from red, green, blue."""
-    if "f_dc_0" in names:
-        return _stack(rows, [f"f_dc_{i}" for i in range(3)])
+    base = [f"f_dc_{i}" for i in range(3)]
+    if set(base) <= names:
+        return _stack(rows, base)
     channels = ["red", "green", "blue"]
     if not set(channels) <= names:
         raise ExportError(

@@ -81,3 +81,13 @@ def test_a_file_without_coordinates_is_refused(tmp_path: Path) -> None:
     write_ply(tmp_path / "a.ply", {"vertex": np.zeros(2, dtype=[("a", "f4"), ("b", "f4")])})
     with pytest.raises(SceneError, match="its vertices have a, b; expected x, y, z"):
         read_point_cloud(tmp_path / "a.ply")
+
+
+def test_vertices_with_lists_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.ply"
+    path.write_text(
+        "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\n"
+        "property float z\nproperty list uchar int track\nend_header\n0 0 0 1 2\n"
+    )
+    with pytest.raises(SceneError, match="vertices have lists"):
+        read_point_cloud(path)

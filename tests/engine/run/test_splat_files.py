@@ -217,6 +217,13 @@ def test_missing_properties_are_named(tmp_path: Path) -> None:
         read_splats(path)
 
 
+def test_a_colour_without_all_its_parts_is_none(tmp_path: Path) -> None:
+    names = [name for name in FULL if name != "f_dc_1"]
+    path = write_text(tmp_path / "s.ply", names, [[1.0] * len(names)])
+    with pytest.raises(ExportError, match="has no colours: expected f_dc_0 to f_dc_2"):
+        read_splats(path)
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"ply\nformat ascii 1.0\n"])
 def test_anything_else_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.ply"
