@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from cuda_rasterizer.autograd import apply
-from cuda_rasterizer.backends import backend_status
 from cuda_rasterizer.cutoffs import CLASSIC
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.rasterize import Rendering, rasterize
@@ -129,7 +128,7 @@ class GaussianRasterizer(nn.Module):
             "width": settings.image_width,
             "height": settings.image_height,
             "antialiased": bool(settings.antialiasing),
-            "backend": _backend_for(means3D, self.backend),
+            "backend": self.backend or os.environ.get(BACKEND_VARIABLE, "auto"),
         }
         splats = (means, rotations, scales, opacities)
         features, sh = _colors_of(shs, colors_precomp)
@@ -194,15 +193,6 @@ class _CarryScreenGradient(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of both."""
         return gradient, ctx.box.take_into(gradient.new_zeros(ctx.shape)), None
-
-
-def _backend_for(means3D: Tensor, asked: str | None) -> str:
-    name = asked or os.environ.get(BACKEND_VARIABLE)
-    if name:
-        return name
-    if means3D.is_cuda:
-        return "cuda"
-    return "cpu" if backend_status()["cpu"] is None else "reference"
 
 
 def _is_given(tensor: Tensor | None) -> bool:

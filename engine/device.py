@@ -13,9 +13,7 @@ import torch
 
 import cuda_rasterizer
 from cuda_rasterizer.cuda import sources
-from cuda_rasterizer.cuda.launcher import launcher_of_gpu
 from cuda_rasterizer.cuda.launches import installed_launcher
-from cuda_rasterizer.determinism import set_deterministic as set_deterministic
 from engine.dataset.loading import Progress
 from engine.errors import BackendError, SettingError
 from engine.settings import Settings
@@ -61,13 +59,12 @@ def make_current(device: torch.device) -> None:
         torch.cuda.set_device(device)
 
 
-def prepare_kernels(device: torch.device, progress: Progress) -> None:
-    """Compile for a GPU what is not compiled yet: some seconds, the first time.
+def prepare_kernels(backend: str, progress: Progress) -> None:
+    """Compile for the GPU of this thread what is not compiled yet: some seconds, the first time.
 
-    `progress` is told what is being compiled. Raises BackendError with the compiler's words.
+    `progress` is told what is being compiled, and may cancel. Raises BackendError with the
+    compiler's words.
     """
-    if device.type != "cuda":
-        return
     done, total = 0, len(sources.modules())
 
     def tell(what: str) -> None:
@@ -76,9 +73,9 @@ def prepare_kernels(device: torch.device, progress: Progress) -> None:
         done += 1
 
     try:
-        launcher_of_gpu(device.index).prepare(tell)
+        cuda_rasterizer.prepare(backend, tell)
     except cuda_rasterizer.RasterizerError as error:
-        raise BackendError(str(error), value=device.index) from error
+        raise BackendError(str(error), value=backend) from error
 
 
 def put_into_force(settings: Settings, device: torch.device | None = None) -> str | None:
@@ -88,7 +85,7 @@ def put_into_force(settings: Settings, device: torch.device | None = None) -> st
     """
     if device is not None:
         make_current(device)
-    set_deterministic(settings.device.deterministic)
+    cuda_rasterizer.set_deterministic(settings.device.deterministic)
     set_threads(settings.device.threads)
     low = settings.device.low_priority
     if low or _is_lowered():

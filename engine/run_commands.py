@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cuda_rasterizer
 from engine import messages as m
-from engine.device import set_deterministic, set_low_priority, set_threads
+from engine.device import set_low_priority, set_threads
 from engine.errors import SettingError
 from engine.messages import Command, State
 from engine.open_run import OpenRun
@@ -69,7 +70,7 @@ class RunCommands:
         if name == "threads":
             set_threads(int(value))
         elif name == "deterministic":
-            set_deterministic(bool(value))
+            cuda_rasterizer.set_deterministic(bool(value))
         elif name == "low_priority":
             self._session.notice(set_low_priority(bool(value)))
 

@@ -153,7 +153,7 @@ class SceneLoader:
             if usable is not scene:  # broken photos were left out
                 scene = usable
                 self._deliver(SceneKnown(request.run_id, scene))
-            prepare_kernels(device, self._progress)
+            prepare_kernels(backend, self._progress)
             self._progress("Preparing the splats", scene.name, 0, 1)
             trainer = _make_trainer(scene, photos, settings, backend, device, state)
             self._raise_if_cancelled()

@@ -163,38 +163,33 @@ def test_the_gpu_is_made_that_of_the_thread(
     assert chosen == [torch.device("cuda", 1)]
 
 
-class Compiler:
-    """Stands for the launcher of a GPU: compiles two modules, or says why it cannot."""
-
-    def __init__(self, error: str = "") -> None:
-        self.error = error
-
-    def prepare(self, progress: Callable[[str], None]) -> None:
-        progress("compiling bin for sm_89 (1 of 2)")
-        if self.error:
-            raise cuda_rasterizer.RasterizerError(self.error)
-        progress("compiling blend for sm_89 (2 of 2)")
+def compile_two(backend: str, progress: Callable[[str], None]) -> None:
+    assert backend == "cuda"
+    progress("compiling the kernels for sm_89 (0 of 2)")
+    progress("compiled blend for sm_89 (1 of 2)")
 
 
 def test_compiling_the_kernels_is_told_as_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "launcher_of_gpu", lambda index: Compiler())
+    monkeypatch.setattr(cuda_rasterizer, "prepare", compile_two)
     monkeypatch.setattr(device.sources, "modules", lambda: {"bin": "", "blend": ""})
     told: list[tuple[str, str, int, int]] = []
-    device.prepare_kernels(torch.device("cuda", 0), lambda *what: told.append(what))
+    device.prepare_kernels("cuda", lambda *what: told.append(what))
     assert told == [
-        ("Compiling kernels for the GPU", "compiling bin for sm_89 (1 of 2)", 0, 2),
-        ("Compiling kernels for the GPU", "compiling blend for sm_89 (2 of 2)", 1, 2),
+        ("Compiling kernels for the GPU", "compiling the kernels for sm_89 (0 of 2)", 0, 2),
+        ("Compiling kernels for the GPU", "compiled blend for sm_89 (1 of 2)", 1, 2),
     ]
 
 
 def test_kernels_that_do_not_compile_are_an_error_with_the_compiler_s_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(device, "launcher_of_gpu", lambda index: Compiler("blend.cu(7): error"))
+    def refuse(backend: str, progress: Callable[[str], None]) -> None:
+        raise cuda_rasterizer.RasterizerError("blend.cu(7): error")
+
+    monkeypatch.setattr(cuda_rasterizer, "prepare", refuse)
     with pytest.raises(BackendError, match=r"blend\.cu\(7\)"):
-        device.prepare_kernels(torch.device("cuda", 0), lambda *what: None)
+        device.prepare_kernels("cuda", lambda *what: None)
 
 
-def test_nothing_is_compiled_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "launcher_of_gpu", lambda index: pytest.fail("compiled"))
-    device.prepare_kernels(torch.device("cpu"), lambda *what: pytest.fail("told"))
+def test_nothing_is_compiled_for_the_cpu() -> None:
+    device.prepare_kernels("reference", lambda *what: pytest.fail("told"))
