@@ -62,5 +62,5 @@ def launch(
     if grid == 0:
         return
     launcher_for(device).launch(kernel, params, grid=grid, block=block)
-    if debug_is_on():
+    if outputs and debug_is_on():
         check_written(kernel, outputs)
