@@ -6,17 +6,21 @@ that `point @ viewmatrix` is in camera coordinates), pictures are (channels, hei
 gradient of `means2D` is in NDC units, which run from -1 to 1 over the picture.
 """
 
+from __future__ import annotations
+
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from cuda_rasterizer.autograd import apply
 from cuda_rasterizer.cutoffs import CLASSIC
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.rasterize import Rendering, rasterize
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 BACKEND_VARIABLE = "SPLATSCOPE_BACKEND"
 

@@ -15,10 +15,15 @@ Rules (beside `Cutoffs`), so that backends agree on the hard cases:
 - Antialiasing multiplies the opacity by sqrt(max(0.005^2, det without dilation / det with)).
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from jaxtyping import Float, Int32
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int32
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """Draws splats: the public function, its checks, and the dispatch to a backend."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, Int32
 from torch import Tensor
 
 from cuda_rasterizer import autograd, reference
@@ -13,6 +15,9 @@ from cuda_rasterizer.debug import debug_is_on
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import View
 from cuda_rasterizer.spherical_harmonics import coefficient_count, degree_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int32
 
 _MAXIMUM_COUNT = 2**31 - 1
 

@@ -4,13 +4,19 @@ Slow and obvious. It is the truth in tests, and the way to second derivatives. P
 blending live in `reference_projection` and `reference_blending`; loss and optimiser step here.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
-from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 from torch.nn import functional
 
 from cuda_rasterizer.reference_blending import blend
 from cuda_rasterizer.reference_projection import project
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int64, UInt8
 
 __all__ = ["adam_step", "blend", "l1_ssim", "project", "ssim_window", "to_rgba8"]
 

@@ -5,16 +5,21 @@ autograd's. What a splat must have to be drawn is decided first, without a graph
 that pass are then projected, so that a dead one gets a gradient of exactly zero and never NaN.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from cuda_rasterizer import spherical_harmonics
 from cuda_rasterizer.cutoffs import Cutoffs
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.projected import Projected
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # A quaternion whose squared norm is below this has no direction left to normalise: not drawn.
 DEAD_QUATERNION_NORM_SQUARED = 1e-30
@@ -43,10 +48,10 @@ class _Splats:
     opacities: Tensor  # (n,)
     colors: Tensor  # (n, c) features, or (n, k, 3) SH coefficients in use
 
-    def __getitem__(self, chosen: Tensor) -> "_Splats":
+    def __getitem__(self, chosen: Tensor) -> _Splats:
         return _Splats(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
-    def activated(self) -> "_Splats":
+    def activated(self) -> _Splats:
         """From logarithms of scales and logits of opacities to what is drawn."""
         return dataclasses.replace(
             self, scales=self.scales.exp(), opacities=self.opacities.sigmoid()

@@ -3,11 +3,17 @@
 Signs and order are those that 3DGS files use: in band 1 the coefficients belong to -y, z, -x.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from cuda_rasterizer.errors import RasterizerError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 MAXIMUM_DEGREE = 3
 

@@ -1,17 +1,22 @@
 """What a training step needs beside rendering: loss, optimiser step, a picture for a screen."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, Int32, UInt8
 from torch import Tensor
 
 from cuda_rasterizer import autograd, reference
 from cuda_rasterizer.backends import backend_for, kernels_of, resolve_backend
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import AdamGroup
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int32, UInt8
 
 
 @dataclass(frozen=True)
