@@ -24,7 +24,7 @@ def test_a_picture_that_had_to_be_repeated_is_the_one_of_the_cpu(monkeypatch):
         capacities.append(capacity)
         return deal(ordered, capacity, *rest, **options)
 
-    monkeypatch.setattr("cuda_rasterizer.cuda_backend.deal_to_tiles", count)
+    monkeypatch.setattr("cuda_rasterizer.cuda.compositing.deal_to_tiles", count)
     found, gradients = draw_with_gradients(crowded, "cuda")
     again, same = draw_with_gradients(crowded, "cuda")
     assert len(capacities) == 3, "the first picture is repeated, the second fits"
