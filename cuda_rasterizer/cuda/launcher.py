@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,6 +18,8 @@ from cuda_rasterizer.cuda.nvrtc import Compiler, load_compiler
 from cuda_rasterizer.cuda.sources import KernelSource
 from cuda_rasterizer.debug import debug_is_on
 from cuda_rasterizer.errors import RasterizerError
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 """Told how far compiling is, such as "compiled blend for sm_89 (2 of 9)"."""
@@ -150,6 +153,7 @@ class CudaLauncher:
 
     def _image(self, module: str) -> bytes:
         def build() -> bytes:
+            _log.info("compiling %s for %s", module, self.target)
             return self._compiler.compile(module, sources.modules()[module], self.target).image
 
         return self._cache.load_or_build(module, build)
