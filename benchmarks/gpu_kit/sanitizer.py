@@ -1,0 +1,35 @@
+"""NVIDIA's compute-sanitizer over a small scene: accesses out of bounds, races, barriers."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+TOOLS = ("memcheck", "racecheck", "synccheck")
+_FOUND_SOMETHING = 9
+_ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def find_sanitizer() -> str | None:
+    """The program, on the path or in a toolkit; None where there is none."""
+    folders = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
+    folders.append("/usr/local/cuda")
+    searched = os.pathsep.join(str(Path(folder) / "bin") for folder in folders if folder)
+    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=searched)
+
+
+def check_small_scene(program: str, tool: str, limit_s: float) -> tuple[bool | None, str]:
+    """Whether the tool is content (None: no time), and the end of what it said."""
+    command = [
+        *(program, "--tool", tool, "--error-exitcode", str(_FOUND_SOMETHING)),
+        *(sys.executable, "-m", "benchmarks.gpu", "--only", "small"),
+    ]
+    try:
+        done = subprocess.run(
+            command, cwd=_ROOT, capture_output=True, text=True, timeout=limit_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"{tool} was not done in {limit_s:.0f} s"
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return done.returncode == 0, "\n".join(lines[-12:])

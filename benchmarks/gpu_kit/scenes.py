@@ -1,0 +1,130 @@
+"""Scenes as training meets them in the middle of a run, made on the device, and one step of it."""
+
+import dataclasses
+import math
+
+import torch
+from torch import Tensor
+
+from cuda_rasterizer import AdamGroup, Rendering, adam_step, l1_ssim, rasterize
+
+# Splats that a pixel's list holds on average: sum of the areas within 2.5 standard deviations.
+DEPTH_COMPLEXITY = 40
+SSIM_WEIGHT = 0.2
+BETAS_AND_EPS = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-15}
+RATES = {
+    "means": 1e-5,
+    "quaternions": 1e-3,
+    "log_scales": 5e-3,
+    "logits": 5e-2,
+    "sh_dc": 2.5e-3,
+    "sh_rest": 1.25e-4,
+}
+
+
+@dataclasses.dataclass
+class TrainingScene:
+    """Raw parameters (leaves), one camera, a photo, and Adam's moments."""
+
+    means: Tensor
+    quaternions: Tensor
+    log_scales: Tensor
+    logits: Tensor
+    sh_dc: Tensor
+    sh_rest: Tensor
+    world_to_camera: Tensor
+    intrinsics: Tensor
+    background: Tensor
+    target: Tensor
+    backend: str
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        """Moments begin at zero."""
+        self.moments = {
+            name: (torch.zeros_like(leaf.detach()), torch.zeros_like(leaf.detach()))
+            for name, leaf in self.leaves().items()
+        }
+
+    def leaves(self) -> dict[str, Tensor]:
+        """Everything that Adam moves."""
+        return {name: getattr(self, name) for name in RATES}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.target.shape[1], self.target.shape[0]
+
+    def draw(self) -> Rendering:
+        """The picture."""
+        width, height = self.size
+        return rasterize(
+            *(self.means, self.quaternions, self.log_scales, self.logits),
+            world_to_camera=self.world_to_camera,
+            intrinsics=self.intrinsics,
+            width=width,
+            height=height,
+            sh=(self.sh_dc, self.sh_rest),
+            background=self.background,
+            raw=True,
+            backend=self.backend,
+        )
+
+    def forward_and_backward(self) -> None:
+        """Everything of a step but Adam; gradients replace those before."""
+        for leaf in self.leaves().values():
+            leaf.grad = None
+        terms = l1_ssim(self.draw().color, self.target, SSIM_WEIGHT, backend=self.backend)
+        torch.autograd.backward(terms.loss)
+
+    def optimize(self) -> None:
+        """Adam on the gradients there are."""
+        self.steps += 1
+        groups = [
+            AdamGroup(leaf, leaf.grad, *self.moments[name], RATES[name], self.steps)
+            for name, leaf in self.leaves().items()
+            if leaf.grad is not None
+        ]
+        adam_step(groups, **BETAS_AND_EPS, backend=self.backend)
+
+    def step(self) -> None:
+        """One whole step."""
+        self.forward_and_backward()
+        self.optimize()
+
+
+def training_scene(
+    splats: int, width: int, height: int, device: torch.device, backend: str, seed: int = 1
+) -> TrainingScene:
+    """Splats of all depths strewn over the picture, as wide as makes `DEPTH_COMPLEXITY`."""
+    random = torch.Generator(device).manual_seed(seed)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(*shape, generator=random, device=device)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=random, device=device)
+
+    focal = 0.9 * max(width, height)
+    depths = 1.0 + 5.0 * uniform(splats)
+    across = (uniform(splats, 2) - 0.5) * torch.tensor([width, height], device=device) / focal
+    spread_px = math.sqrt(DEPTH_COMPLEXITY * width * height / (math.pi * 2.5**2 * splats))
+    log_scales = torch.log(spread_px / focal * depths)[:, None] + 0.4 * normal(splats, 3)
+    scene = TrainingScene(
+        means=torch.cat([across * depths[:, None], depths[:, None]], dim=1),
+        quaternions=normal(splats, 4),
+        log_scales=log_scales,
+        logits=1.5 * normal(splats) - 1.0,  # most are faint, as in a trained scene
+        sh_dc=normal(splats, 1, 3),
+        sh_rest=0.1 * normal(splats, 15, 3),
+        world_to_camera=torch.eye(4),
+        intrinsics=torch.tensor(
+            [[focal, 0.0, width / 2], [0.0, focal, height / 2], [0.0, 0.0, 1.0]]
+        ),
+        background=torch.zeros(3, device=device),
+        target=uniform(height, width, 3),
+        backend=backend,
+    )
+    for leaf in scene.leaves().values():
+        leaf.requires_grad_()
+    return scene

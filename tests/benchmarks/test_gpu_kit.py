@@ -1,0 +1,370 @@
+"""The device kit as far as it goes without a GPU: its parts on the CPU, and what it says here."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks import gpu
+from benchmarks.gpu_kit import checks, floors, rivals, sanitizer
+from benchmarks.gpu_kit.clocks import TimedLauncher, WallClock, median_by_kernel, median_ms
+from benchmarks.gpu_kit.report import Report
+from benchmarks.gpu_kit.scenes import training_scene
+from cuda_rasterizer import Rendering, rasterize
+from tests.cuda_rasterizer.scenes import random_scene
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CPU = torch.device("cpu")
+REASON = "torch finds no GPU that it can use: no NVIDIA driver"
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        gpu, "backend_status", lambda: {"reference": None, "cpu": None, "cuda": REASON}
+    )
+
+
+@pytest.fixture
+def with_gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A GPU as far as `main` looks, and sections to put in the place of the real ones."""
+    status = {"reference": None, "cpu": None, "cuda": None}
+    monkeypatch.setattr(gpu, "backend_status", lambda: status)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    sections: dict[str, Any] = {}
+    monkeypatch.setattr(gpu, "SECTIONS", sections)
+    return sections
+
+
+# --- the run as a whole ---------------------------------------------------------------------------
+
+
+def test_without_a_gpu_it_says_why_and_measures_nothing(no_gpu, capsys, tmp_path):
+    file = tmp_path / "found.json"
+    assert gpu.main(["--json", str(file)]) == gpu.EXIT_NO_GPU
+    said = capsys.readouterr().out
+    assert REASON in said
+    assert "Nothing was measured" in said
+    assert not file.exists()
+
+
+def test_every_section_is_on_disk_before_the_next_begins(with_gpu, tmp_path):
+    file = tmp_path / "found.json"
+    seen: list[list[str]] = []
+
+    def look(report: Report, device: torch.device) -> str:
+        seen.append(list(json.loads(file.read_text())) if file.exists() else [])
+        return "done"
+
+    with_gpu |= {"first": look, "second": look}
+    assert gpu.main(["--json", str(file)]) == 0
+    assert seen == [[], ["first", "failures"]]
+    assert json.loads(file.read_text()) == {"first": "done", "second": "done", "failures": []}
+
+
+def test_a_check_that_fails_is_the_exit_code_and_the_rest_goes_on(with_gpu, capsys):
+    done: list[str] = []
+    with_gpu |= {
+        "wrong": lambda report, device: report.fail("blend: a NaN"),
+        "next": lambda report, device: done.append("next"),
+    }
+    assert gpu.main([]) == gpu.EXIT_WRONG
+    assert done == ["next"]
+    assert "FAILED: blend: a NaN" in capsys.readouterr().out
+
+
+def test_what_has_no_time_left_is_named(with_gpu, capsys, tmp_path):
+    with_gpu |= {"times": lambda report, device: pytest.fail("there was no time for it")}
+    file = tmp_path / "found.json"
+    assert gpu.main(["--limit", "0", "--json", str(file)]) == 0
+    assert "times: left out" in capsys.readouterr().out
+    assert json.loads(file.read_text())["times"] == "left out: no time"
+
+
+BLOCKED = ("jaxtyping", "PIL", "scipy", "safetensors", "PySide6", "psutil", "tqdm", "platformdirs")
+
+
+def test_torch_and_numpy_and_cuda_bindings_are_all_it_imports():
+    program = f"""
+        import sys
+        for name in {BLOCKED!r}:
+            sys.modules[name] = None
+        from benchmarks import gpu
+        sys.exit(gpu.main(["--limit", "0"]) not in (0, gpu.EXIT_NO_GPU))
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def quiet() -> Report:
+    return Report(None, 100.0)
+
+
+def test_the_comparison_finds_two_right_backends_alike(monkeypatch):
+    monkeypatch.setattr(checks, "SCENES", {"few": {"count": 200, "width": 30, "height": 20}})
+    names = ("no splats", "one pixel", "needles")
+    monkeypatch.setattr(checks, "HARD_CASES", {name: checks.HARD_CASES[name] for name in names})
+    report = quiet()
+    rows = gpu.compared(report, CPU, "cpu", "reference", seed=1)
+    assert not report.failures
+    assert {"few", "few, antialiased", "one pixel", "loss", "Adam", "bytes"} <= {
+        row["name"] for row in rows
+    }
+
+
+def brighter(*arguments: Any, backend: str, **words: Any) -> Rendering:
+    """A backend that is wrong by a thousandth in its colours."""
+    rendering = rasterize(*arguments, backend=backend, **words)
+    if backend == "reference":
+        return rendering
+    fields = dict(vars(rendering), color=rendering.color * 1.001)
+    return Rendering(**fields)
+
+
+def test_the_comparison_finds_a_backend_that_is_wrong(monkeypatch):
+    monkeypatch.setattr(checks, "rasterize", brighter)
+    scene = random_scene(2, 300, 40, 30, dtype=torch.float32)
+    found = checks.difference("scene", scene, CPU, "cpu", "reference")
+    assert "of the pixels differ" in found.problems[0]
+
+
+def test_the_comparison_finds_a_gradient_that_is_wrong(monkeypatch):
+    drawn = checks.drawn
+
+    def doubled(scene: Any, device: Any, backend: str, **options: Any) -> checks.Drawn:
+        result = drawn(scene, device, backend, **options)
+        if backend == "cpu":
+            result.tensors["scales"] *= 1.01
+        return result
+
+    monkeypatch.setattr(checks, "drawn", doubled)
+    scene = random_scene(3, 300, 40, 30, dtype=torch.float32)
+    found = checks.difference("scene", scene, CPU, "cpu", "reference")
+    assert found.problems == (f"the gradient of scales is off by {0.01:.2g} of its sum",)
+
+
+# --- times and floors -----------------------------------------------------------------------------
+
+
+class Silent:
+    """A launcher that does nothing."""
+
+    device_type = "cpu"
+
+    def __init__(self) -> None:
+        self.launched: list[str] = []
+
+    def launch(self, kernel: str, params: Any, **_: Any) -> None:
+        self.launched.append(kernel)
+
+
+class Ticking(WallClock):
+    """Every mark is a second after the last."""
+
+    now = 0.0
+
+    def mark(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def test_each_kernel_is_measured_by_its_name_and_its_launches_are_added_up():
+    silent = Silent()
+    timed = TimedLauncher(silent, Ticking())
+    params = floors._RateParams()
+
+    def step() -> None:
+        for kernel in ("sort_count", "blend", "sort_count"):
+            timed.launch(kernel, params, grid=1, block=32)
+
+    assert median_by_kernel(step, timed, 3) == {"blend": 1000.0, "sort_count": 2000.0}
+    assert silent.launched.count("blend") == 4  # one warms up
+
+
+def test_a_median_leaves_the_warm_up_out():
+    clock = Ticking()
+    assert median_ms(lambda: None, clock, 5) == 1000.0
+    assert clock.now == 10.0
+
+
+def test_floors_are_the_slower_of_memory_and_arithmetic():
+    rates = floors.Rates(bytes_per_s=1e9, fmas_per_s=1e9)
+    assert floors.Work(2e6, 1e6).milliseconds(rates) == 2.0
+    assert floors.Work(1e6, 2e6).milliseconds(rates) == 2.0
+    assert floors.Work(2e6, 1e6).limited_by(rates) == "memory"
+    assert floors.Work(1e6, 2e6).limited_by(rates) == "arithmetic"
+
+
+def test_the_work_of_adam_is_four_reads_and_three_writes_of_59_numbers():
+    counts = floors.Counts(splats=1000, seen=0, instances=0, pixels=0, pairs=0)
+    assert floors.work_of_step(counts)["Adam"].bytes == 1000 * 59 * 4 * 7
+
+
+def test_pairs_are_the_splats_that_count_at_a_pixel():
+    scene = training_scene(50, 32, 32, CPU, "reference")
+    with torch.no_grad():
+        scene.means[:, :2] = 0.0
+        scene.log_scales.fill_(3.0)  # each covers the whole picture evenly
+        scene.logits.fill_(-2.0)  # alpha 0.119: the transmittance ends behind 72 of them
+    counts = floors.count_work(scene, sampled_pixels=16)
+    assert (counts.splats, counts.seen, counts.pixels) == (50, 50, 1024)
+    assert counts.instances == 50 * 4
+    assert counts.pairs == 50 * 1024
+
+
+def test_parts_over_their_bar_say_so():
+    rates = floors.Rates(1e9, 1e9)
+    work = {"loss": floors.Work(1e6), "blending": floors.Work(1e6)}
+    rows = gpu.part_rows({"loss": 2.0, "blending": 2.0, "other": 1.0}, work, rates)
+    assert rows[0][3:] == ["2.00x", "over 1.5x, memory"]
+    assert rows[1][3:] == ["2.00x", ""]
+    assert rows[2][2:] == ["", "", ""]
+
+
+def test_a_step_of_the_kit_learns():
+    scene = training_scene(200, 48, 32, CPU, "cpu")
+    scene.step()
+    before = {name: leaf.detach().clone() for name, leaf in scene.leaves().items()}
+    scene.step()
+    for name, leaf in scene.leaves().items():
+        assert not torch.equal(leaf, before[name]), name
+        assert bool(leaf.isfinite().all()), name
+
+
+# --- gsplat and compute-sanitizer -----------------------------------------------------------------
+
+
+def test_without_gsplat_there_is_nothing_to_compare_with(monkeypatch):
+    monkeypatch.setattr(rivals.importlib.util, "find_spec", lambda name: None)
+    scene = training_scene(20, 16, 16, CPU, "reference")
+    assert rivals.gsplat_step_ms(scene, WallClock(), 1) is None
+
+
+def test_the_step_of_gsplat_is_measured_on_the_same_splats(monkeypatch):
+    calls: list[dict[str, Any]] = []
+
+    def rasterization(means, quats, scales, opacities, colors, view, camera, width, height, **more):
+        calls.append(more)
+        rendering = rasterize(
+            *(means, quats, scales, opacities),
+            world_to_camera=view[0],
+            intrinsics=camera[0],
+            width=width,
+            height=height,
+            sh=colors,
+            backend="reference",
+        )
+        return rendering.color[None], rendering.alpha[None, ..., None], {}
+
+    fake = types.ModuleType("gsplat")
+    fake.rasterization, fake.__version__ = rasterization, "9.9"
+    fake.__spec__ = types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "gsplat", fake)
+    scene = training_scene(40, 24, 16, CPU, "reference")
+    before = scene.means.detach().clone()
+    found = rivals.gsplat_step_ms(scene, WallClock(), 1)
+    assert found["version"] == "9.9"
+    assert found["ms"] > 0
+    assert calls[0]["sh_degree"] == 3
+    assert not torch.equal(scene.means, before)
+
+
+def stand_in(folder: Path, code: int, seconds: float = 0.0) -> str:
+    program = folder / "compute-sanitizer"
+    program.write_text(f"#!/bin/sh\nsleep {seconds}\necho looked with $2\nexit {code}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(("code", "content"), [(0, True), (9, False)])
+def test_the_sanitizer_s_verdict_is_its_exit_code(tmp_path, code, content):
+    program = stand_in(tmp_path, code)
+    assert sanitizer.check_small_scene(program, "racecheck", 10.0) == (
+        content,
+        "looked with racecheck",
+    )
+
+
+def test_a_sanitizer_without_time_is_no_failure(tmp_path):
+    content, text = sanitizer.check_small_scene(stand_in(tmp_path, 0, 5.0), "memcheck", 0.2)
+    assert content is None
+    assert "was not done" in text
+
+
+def test_the_sanitizer_is_found_in_a_toolkit(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    program = stand_in(tmp_path / "bin", 0)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert sanitizer.find_sanitizer() == program
+
+
+def test_a_sanitizer_that_finds_something_fails_the_run(monkeypatch):
+    monkeypatch.setattr(gpu.sanitizer, "find_sanitizer", lambda: "program")
+    monkeypatch.setattr(
+        gpu.sanitizer,
+        "check_small_scene",
+        lambda program, tool, limit_s: (tool != "racecheck", "a race in blend"),
+    )
+    report = quiet()
+    found = gpu.sanitized(report, CPU)
+    assert found == {"memcheck": "ok", "racecheck": "found something", "synccheck": "ok"}
+    assert report.failures == ["racecheck found something"]
+
+
+# --- on the emulator, and for NVRTC ---------------------------------------------------------------
+
+
+@pytest.mark.emulator
+def test_every_part_of_a_step_is_measured_beside_its_floor(emulated, capsys):
+    scene = training_scene(60, 33, 20, CPU, "cuda")
+    rates = floors.Rates(1e9, 1e9)
+    found = gpu.timed_scene(quiet(), scene, emulated, rates, repeats=1)
+    assert list(found["parts_ms"]) == list(found["floors"])
+    assert all(milliseconds > 0 for milliseconds in found["parts_ms"].values())
+    assert found["counts"]["splats"] == 60
+    assert "whole step" in capsys.readouterr().out
+    json.dumps(found)
+
+
+@pytest.mark.emulator
+def test_the_numbers_of_the_kernels_are_compared_and_repeated(emulated, monkeypatch):
+    few = {"few": {"count": 60, "width": 33, "height": 20, "sh_degree": 1}}
+    monkeypatch.setattr(checks, "SCENES", few)
+    monkeypatch.setattr(checks, "HARD_CASES", {})
+    report = quiet()
+    gpu.compared(report, CPU, "cuda", "cpu", seed=4)
+    assert not report.failures
+    scene = random_scene(5, 40, 20, 18, dtype=torch.float32, sh_degree=1)
+    assert checks.repeats_exactly(scene, CPU, "cuda")
+
+
+@pytest.mark.emulator
+def test_what_the_sanitizer_looks_at_is_one_small_step(emulated):
+    assert gpu.small(quiet(), CPU)["sum"] > 0
+
+
+@pytest.mark.nvrtc
+@pytest.mark.parametrize("target", ["sm_75", "sm_90"])
+def test_the_kernel_that_measures_the_rate_compiles(target):
+    compiler = pytest.importorskip("cuda_rasterizer.cuda.nvrtc").load_compiler()
+    assert compiler.compile("multiply_add_rate", floors._RATE_SOURCE, target).image
