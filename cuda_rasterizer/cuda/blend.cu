@@ -53,14 +53,16 @@ SPLATSCOPE_FUNCTION void blend_tile(const BlendPassParams& p, const StagedSplats
     const int32_t length = int32_t(t.tile_offsets[tile + 1] - begin);
     if (thread_index() == 0) *shared_limits = load_limits(t.cutoffs);
 
-    float transmittance = 1.0f, depth = 0.0f;
+    // Negative once the pixel has stopped: no later splat passes the test against the limit, which is only
+    // below zero where nothing is to stop.
+    float transmittance = pixel.inside ? 1.0f : -1.0f;
+    float depth = 0.0f;
     float color[channel_count] = {};
     int32_t stop = length;
-    bool done = !pixel.inside;
     // The next splat is known one batch ahead, so that its record is not waited for twice.
     int32_t next = thread_index() < length ? t.instance_splats[begin + thread_index()] : 0;
     for (int32_t batch = 0; batch < length; batch += tile_pixels) {
-        if (sync_block_count(done) == tile_pixels) break;
+        if (sync_block_count(transmittance < 0.0f) == tile_pixels) break;
         const int32_t splat = next;
         const int32_t ahead = batch + tile_pixels + thread_index();
         if (ahead < length) next = t.instance_splats[begin + ahead];
@@ -74,15 +76,15 @@ SPLATSCOPE_FUNCTION void blend_tile(const BlendPassParams& p, const StagedSplats
         const Limits limits = *shared_limits;
         const int count = minimum(length - batch, tile_pixels);
         for (int first = 0; first < count; first += warp_size) {
-            if (all_lanes_hold(all_lanes, done)) break;
+            if (all_lanes_hold(all_lanes, transmittance < 0.0f)) break;
             for (unsigned visits = staged.visits(first); visits; visits &= visits - 1) {
                 const int i = first + first_bit(visits);
                 const Alpha alpha = evaluate_alpha(staged.shapes[i], staged.extents[i], pixel, limits);
-                if (done || !alpha.hit) continue;
+                if (!alpha.hit) continue;
                 const float after = transmittance * (1.0f - alpha.value);
                 if (!(after >= limits.stop)) {
-                    done = true;
-                    stop = batch + i;
+                    if (transmittance > 0.0f) stop = batch + i;
+                    transmittance = -absolute(transmittance);
                     continue;
                 }
                 const float weight = transmittance * alpha.value;
@@ -96,7 +98,8 @@ SPLATSCOPE_FUNCTION void blend_tile(const BlendPassParams& p, const StagedSplats
             }
         }
     }
-    if (pixel.inside) write_pixel<channel_count>(p, pixel, channels, transmittance, color, depth, stop);
+    if (pixel.inside)
+        write_pixel<channel_count>(p, pixel, channels, absolute(transmittance), color, depth, stop);
 }
 
 KERNEL(blend, BlendPassParams, 256) {

@@ -16,9 +16,10 @@ from cuda_rasterizer.cuda import sources
 from cuda_rasterizer.cuda.layout_header import LAYOUT_HEADER
 from cuda_rasterizer.errors import RasterizerError
 
-OPTIONS: Final = ("-std=c++17", "-fmad=false", f"--pre-include={LAYOUT_HEADER}")
-"""No contraction: products and sums are fused where the source says so, as on the CPU. Every source
-is compiled together with the layouts that Python assumes."""
+OPTIONS: Final = ("-std=c++17", "-fmad=false", "-ftz=true", f"--pre-include={LAYOUT_HEADER}")
+"""No contraction: products and sums are fused where the source says so, as on the CPU; and as
+there, denormals are flushed, which spares every exponential and reciprocal the scaling for them.
+Every source is compiled together with the layouts that Python assumes."""
 
 OLDEST_ARCHITECTURE: Final = 75
 _DISTRIBUTIONS: Final = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")

@@ -77,8 +77,9 @@ SPLATSCOPE_FUNCTION Alpha evaluate_alpha(const Float4& shape, const Float4& exte
     const float exponent = fused(fused(extent.x, alpha.dy, slope), alpha.dy, square);
     alpha.unlimited = extent.y * exponential(exponent);
     alpha.value = alpha.unlimited < limits.ceiling ? alpha.unlimited : limits.ceiling;
-    alpha.hit = alpha.value >= limits.floor && exponent <= 0.0f && absolute(alpha.dx) <= extent.z &&
-                absolute(alpha.dy) <= extent.w;
+    // Without short cuts, which would be branches.
+    alpha.hit = (alpha.value >= limits.floor) & (exponent <= 0.0f) & (absolute(alpha.dx) <= extent.z) &
+                (absolute(alpha.dy) <= extent.w);
     return alpha;
 }
 
@@ -92,7 +93,9 @@ SPLATSCOPE_FUNCTION bool reaches_warp(const SplatRecord& s, float best_x_by_y, f
                                       float top) {
     const float low_x = left - s.mean_x, high_x = left + float(warp_columns - 1) - s.mean_x;
     const float low_y = top - s.mean_y, high_y = top + float(warp_rows - 1) - s.mean_y;
-    if (low_x > s.reach_x || high_x < -s.reach_x || low_y > s.reach_y || high_y < -s.reach_y) return false;
+    const bool in_box =
+        (low_x <= s.reach_x) & (high_x >= -s.reach_x) & (low_y <= s.reach_y) & (high_y >= -s.reach_y);
+    if (!in_box) return false;
     // The exponent is concave: over the rectangle it is largest at the mean or on an edge that faces it.
     const float x = clamped(0.0f, low_x, high_x), y = clamped(0.0f, low_y, high_y);
     const float on_y = clamped(best_y_by_x * x, low_y, high_y),
