@@ -88,7 +88,6 @@ class PlyHeader:
 
     format: str  # "ascii", "binary_little_endian" or "binary_big_endian"
     elements: tuple[PlyElement, ...]
-    comments: tuple[str, ...]
     size: int  # bytes up to the data
     lines: int  # lines up to the data
 
@@ -117,29 +116,15 @@ def read_ply(path: Path) -> dict[str, np.ndarray]:
         return reader(path, handle, header, header.elements[: last + 1])
 
 
-def write_ply(
-    target: Path | BinaryIO, elements: Mapping[str, np.ndarray], comments: Sequence[str] = ()
-) -> None:
+def write_ply_in_phases(
+    target: BinaryIO, elements: Mapping[str, np.ndarray], chunk: int = 1_000_000
+) -> Iterator[int]:
     """Write structured arrays (n,) as binary little-endian elements, in the order given.
 
-    Writing is not atomic: whoever wants that passes an open temporary file.
+    Yields the rows of the element so far after every `chunk` of them. Writing is not atomic:
+    whoever wants that hands in an open temporary file.
     """
-    if isinstance(target, Path):
-        with target.open("wb") as handle:
-            write_ply(handle, elements, comments)
-        return
-    for _ in write_ply_in_phases(target, elements, comments=comments):
-        pass
-
-
-def write_ply_in_phases(
-    target: BinaryIO,
-    elements: Mapping[str, np.ndarray],
-    chunk: int = 1_000_000,
-    comments: Sequence[str] = (),
-) -> Iterator[int]:
-    """`write_ply` with a pause after every `chunk` rows; yields the rows of the element so far."""
-    lines = ["ply", "format binary_little_endian 1.0", *(f"comment {text}" for text in comments)]
+    lines = ["ply", "format binary_little_endian 1.0"]
     for name, rows in elements.items():
         lines.append(f"element {name} {len(rows)}")
         lines += [f"property {_type_name(rows, field)} {field}" for field in _field_names(rows)]
@@ -183,7 +168,6 @@ def _parse_header(path: Path, handle: BinaryIO) -> PlyHeader:
             path=path,
         )
     file_format = ""
-    comments: list[str] = []
     elements: list[tuple[str, int, list[PlyProperty]]] = []
     for number in range(2, _MAX_HEADER_LINES):
         raw = handle.readline(_MAX_HEADER_LINE)
@@ -199,15 +183,12 @@ def _parse_header(path: Path, handle: BinaryIO) -> PlyHeader:
             return PlyHeader(
                 format=_known_format(path, file_format),
                 elements=tuple(PlyElement(name, n, tuple(items)) for name, n, items in elements),
-                comments=tuple(comments),
                 size=handle.tell(),
                 lines=number,
             )
         match words:
-            case [] | ["obj_info", *_]:
+            case [] | ["comment" | "obj_info", *_]:
                 pass
-            case ["comment", *_]:
-                comments.append(text.removeprefix("comment").strip())
             case ["format", name, *_]:
                 file_format = name
             case ["element", name, count] if count.isdecimal():

@@ -9,7 +9,6 @@ import pytest
 
 from engine.dataset.load import load_scene
 from engine.errors import LoadingCancelled, SceneError
-from engine.ply import write_ply
 from engine.settings import Settings
 from tests.engine.dataset.scene_files import (
     make_views,
@@ -18,6 +17,7 @@ from tests.engine.dataset.scene_files import (
     write_photos,
     write_transforms,
 )
+from tests.engine.ply_files import write_ply
 
 
 @pytest.mark.parametrize(

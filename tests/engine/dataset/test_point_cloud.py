@@ -5,7 +5,7 @@ import pytest
 
 from engine.dataset.point_cloud import read_point_cloud
 from engine.errors import SceneError
-from engine.ply import write_ply
+from tests.engine.ply_files import write_ply
 
 POINTS = np.random.default_rng(0).normal(size=(100, 3))
 SHADES = np.random.default_rng(1).integers(0, 256, (100, 3), dtype=np.uint8)

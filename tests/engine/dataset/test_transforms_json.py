@@ -10,7 +10,6 @@ import pytest
 from engine.dataset.load import load_scene
 from engine.dataset.scene import Scene
 from engine.errors import SceneError
-from engine.ply import write_ply
 from engine.settings import Settings
 from tests.engine.dataset.scene_files import (
     make_views,
@@ -20,6 +19,7 @@ from tests.engine.dataset.scene_files import (
     write_photos,
     write_transforms,
 )
+from tests.engine.ply_files import write_ply
 
 
 def codes(scene: Scene) -> set[str]:
