@@ -19,9 +19,11 @@ from cuda_rasterizer.cuda.diagnosis import diagnose
 from engine.cli import print_json
 from engine.cli_flags import EXIT_FAILURE
 from engine.device import choose_backend, put_into_force
+from engine.gpu_readings import GpuReadings
 from engine.run.run_folder import user_runs_folder
 from engine.settings import Settings
 from engine.versions import program_version
+from engine.wording import memory
 
 _PACKAGES = (
     *("torch", "numpy", "pillow", "safetensors", "PySide6_Essentials", "pyqtgraph"),
@@ -56,6 +58,7 @@ def doctor_report(progress: Callable[[str], None] | None = None) -> dict[str, An
     """
     chosen = choose_backend(Settings())
     put_into_force(Settings())
+    cuda = dataclasses.asdict(diagnose(progress))
     return {
         "version": program_version(),
         "python": platform.python_version(),
@@ -66,7 +69,8 @@ def doctor_report(progress: Callable[[str], None] | None = None) -> dict[str, An
         "backend": chosen,
         "device": cuda_rasterizer.describe(chosen),
         "backends": cuda_rasterizer.backend_status(),
-        "cuda": dataclasses.asdict(diagnose(progress)),
+        "cuda": cuda,
+        "gpu_readings": [_readings(index) for index in range(len(cuda["gpus"]))],
         "window": {
             "qt": importlib.util.find_spec("PySide6") is not None,
             "display": os.environ.get("DISPLAY"),
@@ -74,6 +78,16 @@ def doctor_report(progress: Callable[[str], None] | None = None) -> dict[str, An
         },
         "runs": _runs(),
     }
+
+
+def _readings(index: int) -> str:
+    """What the window will show of a GPU, or why it cannot."""
+    readings = GpuReadings(torch.device("cuda", index))
+    found = readings.read()
+    if found is None:
+        return readings.why_not
+    used = f"{memory(found.used_bytes)} of {memory(found.total_bytes)}"
+    return f"{used} in use, {found.utilisation:.0%} busy"
 
 
 def _version(package: str) -> str | None:
@@ -117,6 +131,7 @@ def report_lines(report: dict[str, Any]) -> list[str]:
         for name, reason in report["backends"].items()
     ]
     lines += _cuda_lines(report["cuda"], report["backends"]["cuda"])
+    lines += [f"Readings of GPU {i}: {text}" for i, text in enumerate(report["gpu_readings"])]
     window = report["window"]
     shown = window["display"] or window["wayland_display"] or "none"
     lines.append(f"Window: Qt {'found' if window['qt'] else 'not installed'}, display {shown}")

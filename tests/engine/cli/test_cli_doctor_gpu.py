@@ -3,10 +3,12 @@
 import dataclasses
 
 import pytest
+import torch
 
 import cuda_rasterizer
 from cuda_rasterizer.cuda.diagnosis import CudaDiagnosis, Gpu
 from engine import cli, doctor
+from engine.gpu_readings import GpuReading
 from tests.engine.cli.commands import Capture, failing, strict
 
 WORKS = CudaDiagnosis(
@@ -29,7 +31,20 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, CudaDiagnosis]:
     monkeypatch.setattr(doctor, "diagnose", lambda progress: said["diagnosis"])
     monkeypatch.setattr(doctor, "choose_backend", lambda settings: "reference")
     monkeypatch.setattr(cuda_rasterizer, "backend_status", lambda: status)
+    monkeypatch.setattr(doctor, "GpuReadings", Readings)
     return said
+
+
+class Readings:
+    """Stands for a driver that tells memory and load."""
+
+    why_not = ""
+
+    def __init__(self, device: torch.device) -> None:
+        assert device == torch.device("cuda", 0)
+
+    def read(self) -> GpuReading | None:
+        return GpuReading(3_000_000_000, 24_000_000_000, 0.87)
 
 
 @pytest.mark.usefixtures("found")
@@ -40,6 +55,7 @@ def test_doctor_tells_every_part_of_a_gpu_that_works(capsys: Capture) -> None:
     assert "CUDA: torch 13.0, driver 13.2, NVRTC 13.0.88" in text
     assert "kernels for sm_89: all 9 from the cache in 0.1 s" in text
     assert "trial: a small picture and its gradients equal backend 'cpu'" in text
+    assert "Readings of GPU 0: 3.0 GB of 24.0 GB in use, 87% busy" in text
     assert "problem" not in text
     assert cli.main(["doctor", "--json"]) == 0
     assert strict(capsys.readouterr().out)["cuda"]["gpus"][0]["name"] == "GeForce"
