@@ -62,17 +62,13 @@ class Coverage:
             for index, count in enumerate(found):
                 known[index] += count
 
-    def unreached_lines(self) -> list[tuple[str, int]]:
-        """Lines that never ran."""
-        return sorted(place for place, count in self.lines.items() if count == 0)
-
-    def unreached_branches(self) -> list[tuple[str, int]]:
-        """Lines that ran, but of whose decisions one way out was never taken."""
-        return sorted(
-            place
-            for place, counts in self.branches.items()
-            if self.lines[place] and not all(counts)
-        )
+    def missing(self) -> list[str]:
+        """Lines that never ran, and those of whose decisions one way out was never taken."""
+        found = [f"{file}:{line}" for (file, line), count in self.lines.items() if count == 0]
+        for (file, line), counts in self.branches.items():
+            if self.lines[file, line] and not all(counts):
+                found.append(f"{file}:{line} (branches {counts})")
+        return sorted(found)
 
     def table(self) -> list[str]:
         """A line a file: how much of it was reached."""

@@ -13,6 +13,7 @@ from tests.cuda_emulator.building import build
 from tests.cuda_emulator.launcher import EmulatedLauncher
 
 REPORT = pytest.StashKey[list[str]]()
+LIBRARY = pytest.StashKey[coverage.CountingLibrary]()
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +26,9 @@ def emulator_cache(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def emulated_library(
-    emulator_cache: Path, tmp_path_factory: pytest.TempPathFactory
+    emulator_cache: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    pytestconfig: pytest.Config,
 ) -> coverage.CountingLibrary:
     """Every .cu file of the package, compiled with g++ for the emulator; counts what it runs."""
     library = build(
@@ -35,7 +38,9 @@ def emulated_library(
         first_header=sources.headers()[LAYOUT_HEADER],
         coverage=True,
     )
-    return coverage.CountingLibrary(library, tmp_path_factory.mktemp("counts"))
+    counting = coverage.CountingLibrary(library, tmp_path_factory.mktemp("counts"))
+    pytestconfig.stash[LIBRARY] = counting
+    return counting
 
 
 @pytest.fixture
@@ -53,8 +58,14 @@ def kernel_report(pytestconfig: pytest.Config) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints what tests reported about the kernels."""
-    lines = terminalreporter.config.stash.get(REPORT, [])
+    """Prints what tests reported about the kernels, and what of them ran on the emulator."""
+    stash = terminalreporter.config.stash
+    lines = list(stash.get(REPORT, []))
+    if LIBRARY in stash:
+        reached = stash[LIBRARY].gather([sources.FOLDER, sources.INCLUDE_FOLDER])
+        lines += ["reached on the emulator in this session", *reached.table()]
+        if terminalreporter.config.get_verbosity() > 0:
+            lines += [f"not reached: {place}" for place in reached.missing()]
     if lines:
         terminalreporter.section("CUDA kernels")
         for line in lines:
