@@ -86,11 +86,14 @@ KERNEL(adam, AdamParams<float>, threads) {
                          float(p.eps),   float(group.step_size), float(group.correction)};
     const int64_t begin = block * adam_block;
     const int count = int(minimum(group.count - begin, int64_t(adam_block)));
-    const int64_t first_row = begin / group.row_size;
-    const SeenRows seen = {p.radii ? p.radii + 2 * first_row : nullptr, uint32_t(group.row_size),
-                           uint32_t(begin - first_row * group.row_size)};
+    SeenRows seen = {};
+    if (p.radii) {
+        const int64_t first_row = begin / group.row_size;
+        seen = {p.radii + 2 * first_row, uint32_t(group.row_size),
+                uint32_t(begin - first_row * group.row_size)};
+    }
 
-    int vectors = is_aligned(group) ? count / vector_size : 0;
+    const int vectors = is_aligned(group) ? count / vector_size : 0;
 #pragma unroll
     for (int turn = 0; turn < adam_block / (threads * vector_size); ++turn) {
         const int vector = turn * threads + thread_index();

@@ -1,9 +1,8 @@
 // The photometric loss, (1 - w) |x - y| + w (1 - SSIM), and its gradient by the render x.
 //
 // A block works down a strip of the picture, a thread a column of the interleaved row. A row passes through
-// shared memory once, where each thread blurs across; downwards every thread keeps the eleven sums that its
-// newest number still adds to, so that the blur down is one fused multiplication and addition a tap and moves
-// nothing: `sums[k]` is worked out from `sums[k + 1]`.
+// shared memory once, where each thread blurs across; downwards every thread keeps the sums of the ten rows
+// that its newest number still adds to, so that the blur down is one fused multiplication and addition a tap.
 
 #include "cuda_params.h"
 #include "structural_similarity.h"
@@ -69,37 +68,41 @@ struct Share {
 // The numbers of a row that this thread brings in, zeros outside the picture.
 SPLATSCOPE_FUNCTION void read_row(const Share& share, const float* picture, int row, int height,
                                   float* numbers) {
+    const bool exists = row >= 0 && row < height;
+    const float* from = picture + row * share.row_size;
 #pragma unroll
     for (int k = 0; k < reads; ++k) {
-        const bool exists = share.read[k] >= 0 && row >= 0 && row < height;
-        numbers[k] = exists ? load_read_only(picture + row * share.row_size + share.read[k]) : 0.0f;
+        numbers[k] = 0.0f;
+        if (exists && share.read[k] >= 0) numbers[k] = load_read_only(from + share.read[k]);
     }
 }
 
 // Takes the newest number in; gives the blurred one of the row `ssim_radius` above.
-SPLATSCOPE_FUNCTION float blur_down(float number, float* sums) {
+SPLATSCOPE_FUNCTION float blur_down(float number, float* pending) {
+    const float blurred = fused(weight_of(0), number, pending[0]);
 #pragma unroll
-    for (int k = 0; k + 1 < taps; ++k) sums[k] = fused(weight_of(k), number, sums[k + 1]);
-    sums[taps - 1] = weight_of(taps - 1) * number;
-    return sums[0];
+    for (int k = 1; k + 1 < taps; ++k) pending[k - 1] = fused(weight_of(k), number, pending[k]);
+    pending[taps - 2] = weight_of(taps - 1) * number;
+    return blurred;
 }
 
-struct alignas(8) Pair {
-    float x, y;
+// What is blurred of one number: x, y, x^2 + y^2, x y.
+struct alignas(16) Fields {
+    float field[4];
 };
 
-// Render and target across, as the four fields that structural similarity needs.
-SPLATSCOPE_FUNCTION void blur_pairs(const Pair* own, int channels, float* fields) {
+SPLATSCOPE_FUNCTION Fields fields_of(float x, float y) {
+    return {x, y, fused(x, x, y * y), x * y};
+}
+
+SPLATSCOPE_FUNCTION void blur_fields(const Fields* own, int channels, float* sums) {
 #pragma unroll
-    for (int f = 0; f < 4; ++f) fields[f] = 0.0f;
+    for (int f = 0; f < 4; ++f) sums[f] = 0.0f;
 #pragma unroll
     for (int k = 0; k < taps; ++k) {
-        const Pair pair = own[k * channels];
-        const float weight = weight_of(k);
-        fields[0] = fused(weight, pair.x, fields[0]);
-        fields[1] = fused(weight, pair.y, fields[1]);
-        fields[2] = fused(weight, fused(pair.x, pair.x, pair.y * pair.y), fields[2]);
-        fields[3] = fused(weight, pair.x * pair.y, fields[3]);
+        const Fields fields = own[k * channels];
+#pragma unroll
+        for (int f = 0; f < 4; ++f) sums[f] = fused(weight_of(k), fields.field[f], sums[f]);
     }
 }
 
@@ -125,34 +128,36 @@ SPLATSCOPE_FUNCTION double block_sum(double value, double* warp_sums) {
 }  // namespace
 
 KERNEL(measure_loss, LossParams<float>, loss_columns) {
-    SHARED_ARRAY(Pair, tiles, 2 * longest_tile);
+    SHARED_ARRAY(Fields, tiles, 2 * longest_tile);
     SHARED_ARRAY(double, warp_sums, warps);
     const Share share(p);
     const int64_t plane = share.row_size * p.height;
-    float sums[4][taps] = {};
+    float pending[4][taps - 1] = {};
     float difference = 0.0f, similarity = 0.0f;
     float x[reads], y[reads];
     read_row(share, p.render, share.begin - ssim_radius, p.height, x);
     read_row(share, p.target, share.begin - ssim_radius, p.height, y);
     // Two tiles in turn: while one is read, the next row is written to the other.
-    for (int row = share.begin - ssim_radius; row < share.end + ssim_radius; ++row) {
-        Pair* tile = tiles + (row & 1) * longest_tile;
+#pragma unroll 2
+    for (int turn = 0; turn < share.end - share.begin + 2 * ssim_radius; ++turn) {
+        Fields* tile = tiles + (turn & 1) * longest_tile;
 #pragma unroll
         for (int k = 0; k < reads; ++k) {
             const int in_tile = k * loss_columns + thread_index();
-            if (in_tile < share.tile_size) tile[in_tile] = {x[k], y[k]};
+            if (in_tile < share.tile_size) tile[in_tile] = fields_of(x[k], y[k]);
         }
         sync_block();
+        const int row = share.begin - ssim_radius + turn;
         read_row(share, p.render, row + 1, p.height, x);
         read_row(share, p.target, row + 1, p.height, y);
 
-        const Pair* own = tile + thread_index();
-        const Pair centre = own[ssim_radius * share.channels];
-        if (row >= share.begin && row < share.end) difference += absolute(centre.x - centre.y);
+        const Fields* own = tile + thread_index();
+        const Fields centre = own[ssim_radius * share.channels];
+        if (row >= share.begin && row < share.end) difference += absolute(centre.field[0] - centre.field[1]);
         float fields[4];
-        blur_pairs(own, share.channels, fields);
+        blur_fields(own, share.channels, fields);
 #pragma unroll
-        for (int f = 0; f < 4; ++f) fields[f] = blur_down(fields[f], sums[f]);
+        for (int f = 0; f < 4; ++f) fields[f] = blur_down(fields[f], pending[f]);
         const int blurred_row = row - ssim_radius;
         if (blurred_row < share.begin || share.own < 0) continue;
         const Similarity<float> s = similarity_of(fields[0], fields[1], fields[2], fields[3]);
@@ -194,16 +199,17 @@ KERNEL(differentiate_loss, LossPassParams, loss_columns) {
     const LossParams<float>& loss = p.loss;
     const Share share(loss);
     const int64_t plane = share.row_size * loss.height;
-    const float per_number = (p.grad_loss ? p.grad_loss[0] : 1.0f) / float(plane);
+    const float per_number = p.grad_loss[0] / float(plane);
     const float ssim_share = float(loss.ssim_weight) * per_number;
     const float l1_share = float(1.0 - loss.ssim_weight) * per_number;
-    float sums[3][taps] = {};
+    float pending[3][taps - 1] = {};
     float numbers[3][reads];
 #pragma unroll
     for (int f = 0; f < 3; ++f)
         read_row(share, loss.maps + f * plane, share.begin - ssim_radius, loss.height, numbers[f]);
-    for (int row = share.begin - ssim_radius; row < share.end + ssim_radius; ++row) {
-        float* tile = tiles + (row & 1) * (3 * longest_tile);
+#pragma unroll 2
+    for (int turn = 0; turn < share.end - share.begin + 2 * ssim_radius; ++turn) {
+        float* tile = tiles + (turn & 1) * (3 * longest_tile);
 #pragma unroll
         for (int f = 0; f < 3; ++f)
 #pragma unroll
@@ -212,7 +218,7 @@ KERNEL(differentiate_loss, LossPassParams, loss_columns) {
                 if (in_tile < share.tile_size) tile[f * longest_tile + in_tile] = numbers[f][k];
             }
         sync_block();
-        const int blurred_row = row - ssim_radius;
+        const int row = share.begin - ssim_radius + turn, blurred_row = row - ssim_radius;
         const bool is_written = blurred_row >= share.begin && share.own >= 0;
         const int64_t at = blurred_row * share.row_size + share.own;
         const float x = is_written ? load_read_only(loss.render + at) : 0.0f;
@@ -222,7 +228,7 @@ KERNEL(differentiate_loss, LossPassParams, loss_columns) {
         for (int f = 0; f < 3; ++f) {
             read_row(share, loss.maps + f * plane, row + 1, loss.height, numbers[f]);
             const float* own = tile + f * longest_tile + thread_index();
-            fields[f] = blur_down(blur_across(own, share.channels), sums[f]);
+            fields[f] = blur_down(blur_across(own, share.channels), pending[f]);
         }
         if (is_written)
             loss.gradient[at] = loss_slope(x, y, fields[0], fields[1], fields[2], l1_share, ssim_share);

@@ -255,7 +255,7 @@ constexpr int rgba8_block = 1024;
 
 struct LossPassParams {
     LossParams<float> loss;
-    const float* grad_loss;  // (1): what the gradient is multiplied by; null for 1
+    const float* grad_loss;  // (1): what the gradient is multiplied by; null in sum_loss
     int64_t blocks;          // of measure_loss, whose partials sum_loss adds
 };
 

@@ -147,6 +147,19 @@ def test_every_way_to_draw(raw, antialiased, cap):
     assert_alike(*drawn_from(scene, raw=raw, antialiased=antialiased, cutoffs=cutoffs))
 
 
+@pytest.mark.parametrize("offset", [(-60.0, -40.0), (70.0, 50.0)])
+def test_splats_at_and_far_beyond_the_edges(offset):
+    # Large splats all around the picture, whose principal point lies outside: the Jacobian is clamped
+    # on every side. Some are too large for any radius, some too thin for the antialiasing factor.
+    scene = scenes.random_scene(12, 120, 61, 43, sh_degree=1, scale_range=(0.05, 3.0))
+    scene.intrinsics[:2, 2] += torch.tensor(offset)
+    scene.scales[:20] = 1e-4
+    scene.scales[20:25] = 1e9
+    inputs, view = drawn_from(scene, antialiased=True)
+    assert (cuda_backend.project(inputs, view).radii.max(dim=0).values > 0).all()
+    assert_alike(inputs, view)
+
+
 @pytest.mark.parametrize("channels", [1, 3, 5])
 def test_features_are_only_looked_at(channels):
     scene = with_dead_splats(scenes.random_scene(6, 50, 61, 43, channels=channels))
