@@ -149,8 +149,8 @@ def test_every_way_to_draw(raw, antialiased, cap):
 
 @pytest.mark.parametrize("offset", [(-60.0, -40.0), (70.0, 50.0)])
 def test_splats_at_and_far_beyond_the_edges(offset):
-    # Large splats all around the picture, whose principal point lies outside: the Jacobian is clamped
-    # on every side. Some are too large for any radius, some too thin for the antialiasing factor.
+    # Large splats all around the picture, whose principal point lies outside: the Jacobian is
+    # clamped on every side. Some are too large for any radius, some too thin for antialiasing.
     scene = scenes.random_scene(12, 120, 61, 43, sh_degree=1, scale_range=(0.05, 3.0))
     scene.intrinsics[:2, 2] += torch.tensor(offset)
     scene.scales[:20] = 1e-4
