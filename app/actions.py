@@ -44,7 +44,7 @@ ACTIONS = (
     ActionInfo(
         "start_pause",
         "Start",
-        "Train, or pause the training; a finished run goes on for more steps",
+        "Train or pause; a finished run goes on",
         LEGAL[m.Start] | LEGAL[m.Pause],
         "Ctrl+Return",
         "Space",
@@ -53,7 +53,7 @@ ACTIONS = (
     ActionInfo(
         "stop",
         "Stop",
-        "End the run here: save a checkpoint and the splat file",
+        "End the run here; checkpoint and splats are saved",
         LEGAL[m.Stop] - {State.READY},
         "Ctrl+Shift+Return",
         "",
@@ -98,7 +98,7 @@ ACTIONS = (
     ActionInfo(
         "restart",
         "Restart",
-        "Begin a new run of this scene with the present settings; this run is kept",
+        "Begin a new run of this scene with the same settings; this run is kept",
         LEGAL[m.Restart] - {State.READY},
     ),
     ActionInfo("cancel_loading", "Cancel", "Give up loading", LEGAL[m.CancelLoading]),
@@ -158,7 +158,7 @@ ACTIONS = (
     ActionInfo(
         "pivot",
         "Show pivot",
-        "Mark the point about which the view turns while it moves",
+        "Mark the pivot while the view moves",
         view_key="V",
         group="View",
         checkable=True,
@@ -174,7 +174,7 @@ ACTIONS = (
     ActionInfo(
         "log",
         "Log",
-        "Show what the program did, and copy diagnostics",
+        "Show the log; copy diagnostics",
         ALWAYS,
         "Ctrl+L",
         "",
@@ -187,12 +187,12 @@ ACTIONS = (
 )
 
 MOUSE_AND_KEYS = (
-    ("Left drag", "Orbit about the pivot"),
-    ("Middle drag, Shift + left drag", "Pan"),
-    ("Wheel, right drag", "Zoom"),
-    ("Double-click", "Make the point under the mouse the pivot"),
-    ("W A S D, Q E", "Fly; with Shift faster"),
-    ("F held", "Show the photo in place of the render"),
+    (("Left drag",), "Orbit about the pivot"),
+    (("Middle drag", "Shift+Left drag"), "Pan"),
+    (("Wheel", "Right drag"), "Zoom"),
+    (("Double-click",), "Make the point under the mouse the pivot"),
+    (("W A S D", "Q E"), "Fly; with Shift faster"),
+    (("F held",), "Show the photo in place of the render"),
 )
 
 SYNONYMS = {"LEFT": "[", "RIGHT": "]"}

@@ -22,7 +22,7 @@ COLUMNS = (("In the view", "View"), ("Run", "Settings", "Window"))  # of about e
 def key_rows(group: str) -> list[Row]:
     """Keys and meaning of the actions of one group."""
     if group == "In the view":
-        return [([keys], meaning) for keys, meaning in MOUSE_AND_KEYS]
+        return [(list(keys), meaning) for keys, meaning in MOUSE_AND_KEYS]
     return [
         (key_names(info), info.tooltip)
         for info in ACTIONS
@@ -57,32 +57,38 @@ class KeySheet(QDialog):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(area)
 
+    def appear(self) -> None:
+        """Come up in front."""
+        self.resize(self.sizeHint())  # Qt by itself would take two thirds of the screen at most
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
     def sizeHint(self) -> QSize:
         """All of the page, or as much as the screen has room for."""
+        for label in self._page.findChildren(QLabel):
+            label.ensurePolished()  # the style's padding counts
         room = self.screen().availableSize() * 0.95
         return self._page.sizeHint().boundedTo(room)
 
-    def _column(self, page: QWidget, groups: tuple[str, ...]) -> QVBoxLayout:
-        column = QVBoxLayout()
-        column.setSpacing(20)
+    def _column(self, page: QWidget, groups: tuple[str, ...]) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(20)
+        grid.setVerticalSpacing(6)
+        line = 0
         for title in groups:
-            block = QVBoxLayout()
-            block.setSpacing(8)
             label = QLabel(title.upper(), page)
             set_role(label, "title")
-            block.addWidget(label)
-            grid = QGridLayout()
-            grid.setHorizontalSpacing(16)
-            grid.setVerticalSpacing(6)
-            for line, (keys, meaning) in enumerate(key_rows(title)):
+            label.setContentsMargins(0, 14 if line else 0, 0, 2)
+            grid.addWidget(label, line, 0, 1, 2)
+            for keys, meaning in key_rows(title):
+                line += 1
                 grid.addLayout(self._caps(page, keys), line, 0)
                 grid.addWidget(QLabel(meaning, page), line, 1)
-            grid.setColumnStretch(1, 1)
-            grid.setColumnMinimumWidth(0, 150)  # the meanings of all groups stand in one line
-            block.addLayout(grid)
-            column.addLayout(block)
-        column.addStretch(1)
-        return column
+            line += 1
+        grid.setRowStretch(line, 1)
+        grid.setColumnStretch(1, 1)
+        return grid
 
     def _caps(self, page: QWidget, keys: list[str]) -> QHBoxLayout:
         row = QHBoxLayout()

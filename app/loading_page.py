@@ -61,7 +61,7 @@ class LoadingPage(QWidget):
 
     def show_progress(self, event: LoadingProgressed) -> None:
         """How far the loading is."""
-        count = f"  ·  {event.done:,} of {event.total:,}" if event.total else ""
+        count = f"  ·  {event.done:,} of {event.total:,}" if event.total > 1 else ""
         self.stage.setText(event.stage + count)
         self.file.set_full_text(event.file)
         self.bar.setRange(0, max(0, event.total))

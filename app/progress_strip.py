@@ -165,14 +165,12 @@ class ProgressStrip(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint bar, marks and words."""
         super().paintEvent(event)
-        if self.settings is None:
-            return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         small = QFont(self.font())
         small.setPointSizeF(small.pointSizeF() * 0.85)
         painter.setFont(small)
-        last = int(self.settings["iterations"])
+        last = int(self.settings["iterations"]) if self.settings is not None else 1
         span = self.width() - 2 * SIDE
         done = span * min(1.0, self.step / last)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -180,8 +178,9 @@ class ProgressStrip(QWidget):
             painter.setBrush(QColor(color))
             if length > 0:
                 painter.drawRoundedRect(QRectF(SIDE, BAR_TOP, length, BAR_HEIGHT), 3, 3)
-        self._paint_marks(painter, span / last, last)
-        self._paint_tweaks(painter, span / last)
+        if self.settings is not None:
+            self._paint_marks(painter, span / last, last)
+            self._paint_tweaks(painter, span / last)
         painter.end()
 
     def _paint_marks(self, painter: QPainter, per_step: float, last: int) -> None:

@@ -76,7 +76,7 @@ class LoadingStrip(Strip):
 
     def show_progress(self, event: LoadingProgressed) -> None:
         """How far the loading is."""
-        count = f"  ·  {event.done:,} of {event.total:,}" if event.total else ""
+        count = f"  ·  {event.done:,} of {event.total:,}" if event.total > 1 else ""
         self.say(f"{event.stage}  ·  {event.file}{count}" if event.file else event.stage + count)
         self.bar.setRange(0, max(0, event.total))
         self.bar.setValue(event.done)
@@ -94,6 +94,7 @@ class FinishedStrip(Strip):
         self.count_box.setGroupSeparatorShown(True)
         self.count_box.setAccessibleName("Steps to continue for")
         self.count_box.setToolTip("How many more steps to train")
+        self.count_box.setFixedWidth(80)
         self.continue_button = QPushButton("Continue for", self)
         self.continue_button.setToolTip("Raise the number of iterations and train on")
         self.continue_button.clicked.connect(self._continue)
@@ -101,7 +102,7 @@ class FinishedStrip(Strip):
         self.row.addWidget(self.count_box)
         self.row.addWidget(QLabel("more steps", self))
         self.button_for(actions["export"])
-        self.button_for(actions["restart"], "Restart with the same settings")
+        self.button_for(actions["restart"])
 
     def show_end(self, step: int, iterations: int) -> None:
         """The run has ended at `step`; one that was stopped early is offered its own end."""

@@ -27,6 +27,7 @@ COMPACT_BELOW = 1120  # px of the window; below, the buttons show icons only
 # what goes into the menu at the right, one after the other, where the buttons have no room
 GIVES_WAY = ("keys", "theme", "screenshot", "run_until", "export", "save", "step")
 MARGIN_PX, SPACING_PX = 10, 6
+LEAST_SCENE_PX = 80  # of the scene's name; less tells nothing
 
 
 class Toolbar(QWidget):
@@ -165,5 +166,6 @@ class Toolbar(QWidget):
         width = self.scene_label.width()
         metrics = self.scene_label.fontMetrics()
         text = metrics.elidedText(self._scene_text, Qt.TextElideMode.ElideMiddle, width)
+        text = text if width >= LEAST_SCENE_PX else ""
         self.scene_label.setText(text)
         self.scene_label.setToolTip(self._scene_text)

@@ -217,9 +217,7 @@ class WindowCommands(QObject):
         self._window.theme.toggle()
 
     def _do_keys(self) -> None:
-        self._window.key_sheet.show()
-        self._window.key_sheet.raise_()
-        self._window.key_sheet.activateWindow()
+        self._window.key_sheet.appear()
 
     def _do_log(self) -> None:
         shown = self._window.actions_table["log"].isChecked()

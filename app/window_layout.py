@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 SMALLEST = (640, 400)
 SIDE_PX = 248  # width of the photos at first
 SETTINGS_PX = 336  # and of the settings
-NARROWEST_PX = (168, 170, 264)  # photos, view, settings
-PHOTOS_FROM_PX = 760  # in a narrower window the photos give their room to the view
+NARROWEST_PX = (168, 320, 264)  # photos, view, settings
+PHOTOS_FROM_PX = 790  # in a narrower window the photos give their room to the view
 PROGRESS_FROM_PX = 480  # in a lower one the progress strip does; the status has the step
 
 

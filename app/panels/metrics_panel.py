@@ -34,8 +34,8 @@ CALM_POINTS = 8  # a training photo's PSNR is drawn as means of at least so many
 # from so many px on, which plots are shown together; the last of each page turns to the next
 PAGES = (
     (1150, ((0, 1, 2, 3),)),
-    (480, ((0, 1, 2), (0, 1, 3))),
-    (320, ((0, 1), (2, 3))),
+    (520, ((0, 1, 2), (0, 1, 3))),
+    (350, ((0, 1), (2, 3))),
     (0, ((0,), (1,), (2,), (3,))),
 )
 UNMARKED_GROUPS = ("preview", "device")  # changes that do not touch what is learnt

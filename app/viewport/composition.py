@@ -13,6 +13,7 @@ from app.viewport.camera_controls import lens_rectangle
 from app.viewport.overlays import FRUSTUM_SIZE, Overlay, Pill, frustum_corners
 from app.viewport.sparse_points import points_picture
 from app.viewport.surface import Picture
+from app.wording import counted
 from engine.cameras import Camera
 from engine.messages import Frame, SceneOpened
 
@@ -106,7 +107,8 @@ class Composition:
     def points_pills(self) -> tuple[Pill, ...]:
         """Said over the sparse points."""
         assert self._scene is not None
-        return (Pill(f"{len(self._scene.points):,} sparse points"),)
+        count = len(self._scene.points)
+        return (Pill(counted(count, "sparse point") if count else "no sparse points"),)
 
     def frame_pills(self, frame: Frame, is_late: bool) -> tuple[Pill, ...]:
         """Said over a render: how old, how coarse and how good it is."""

@@ -96,11 +96,11 @@ class Overlay:
         painter.setFont(self.font)
         if self.camera is not None:
             self._paint_marks(painter, ratio)
-        right = self._paint_pills(painter, self.pills, MARGIN, MARGIN)
+        right = self._paint_pills(painter, self.pills, MARGIN, width - MARGIN)
         if self.right_pills:
             span = sum(self._pill_width(pill.text) + 6 for pill in self.right_pills) - 6
             if right + span + 2 * MARGIN <= width:
-                self._paint_pills(painter, self.right_pills, width - span - MARGIN, MARGIN)
+                self._paint_pills(painter, self.right_pills, width - span - MARGIN, width)
         if self.hint and height > 4 * PILL_HEIGHT:
             self._paint_hint(painter, width, height)
         if self.focused:
@@ -142,11 +142,14 @@ class Overlay:
         return QFontMetricsF(self.font).horizontalAdvance(text) + 2 * PILL_PADDING
 
     def _paint_pills(
-        self, painter: QPainter, pills: tuple[Pill, ...], left: float, top: float
+        self, painter: QPainter, pills: tuple[Pill, ...], left: float, limit: float
     ) -> float:
+        """Paint those that fit between `left` and `limit`; where the next one would begin."""
         for pill in pills:
             span = self._pill_width(pill.text)
-            self._paint_pill(painter, QRectF(left, top, span, PILL_HEIGHT), pill)
+            if left + span > limit:
+                break
+            self._paint_pill(painter, QRectF(left, MARGIN, span, PILL_HEIGHT), pill)
             left += span + 6
         return left
 

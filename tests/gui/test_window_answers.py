@@ -198,7 +198,9 @@ def test_in_a_small_window_every_control_is_whole_and_inside(
             right = part.mapTo(strip, part.rect().bottomRight())
             assert right.x() <= strip.width()
             assert right.y() <= strip.height()
-            assert part.width() >= part.minimumSizeHint().width()
+            if part is not strip.count_box:  # Qt's hint for it has room for buttons it has not
+                assert part.width() >= part.minimumSizeHint().width()
+    assert strip.count_box.fontMetrics().horizontalAdvance("1,000,000") + 14 <= 80
     assert window.sides.geometry().right() <= window.width()
     settings = window.settings_panel
     assert settings.mapTo(window, settings.rect().bottomRight()).x() <= window.width()
