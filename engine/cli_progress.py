@@ -41,6 +41,7 @@ class Progress:
         self._interval = TICK_SECONDS if self._is_terminal else LOG_SECONDS
         self._next = time.monotonic() + (FIRST_SECONDS if self._is_terminal else LOG_SECONDS)
         self._stage = ""  # before the first step
+        self._shown = ("", -1)
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -86,12 +87,18 @@ class Progress:
         """Show what is going on, now and then."""
         if time.monotonic() < self._next or not (self._stage or self._bar):
             return
+        if not self._is_terminal and self._bar is not None and self._shown == self._state():
+            return  # a log needs no line that says the same again
         self._next = time.monotonic() + self._interval
         if self._bar is None:
             self._bar = self._made(bar_format="{desc}")
         if self._stage:
             self._bar.set_description_str(self._stage, refresh=False)
         self._bar.refresh()
+        self._shown = self._state()
+
+    def _state(self) -> tuple[str, int]:
+        return self._stage, self._bar.n if self._bar is not None else 0
 
     def _made(self, **options: Any) -> Any:
         return tqdm(

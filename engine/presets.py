@@ -36,7 +36,11 @@ def load_preset(name_or_path: str | Path) -> Settings:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SettingError(f"The preset file {path} does not exist.", path=path) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise SettingError(
+            f"The preset file {path} cannot be read: {error.strerror or error}.", path=path
+        ) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(
             f"The preset file {path} cannot be read: {error}. Expected lines such as "
             "'opacity_lr = 0.05'.",

@@ -80,13 +80,11 @@ def read_header(path: Path) -> PhotoHeader:
 
 
 def decoding_error(path: Path, error: Exception) -> SceneError:
-    """The error for a photo that cannot be decoded, with the decoder's own reason."""
-    if isinstance(error, UnidentifiedImageError):
-        reason = "it is in no picture format known here"
-    elif isinstance(error, OSError) and error.strerror:
-        reason = error.strerror
-    else:
-        reason = str(error)
+    """The error for a photo that cannot be read or decoded, with the decoder's own reason."""
+    if isinstance(error, OSError) and error.strerror:
+        return SceneError(f"{path} cannot be read: {error.strerror}.", path=path)
+    is_unknown = isinstance(error, UnidentifiedImageError)
+    reason = "it is in no picture format known here" if is_unknown else str(error)
     return SceneError(
         f"{path} cannot be decoded: {reason}. Copy it again or convert it to JPEG or PNG.",
         path=path,

@@ -160,7 +160,10 @@ class RunFolder:
             ) from None
         except KeyError as error:
             raise RunFolderError(f"{path} lacks the entry {error}.", path=path) from error
-        except (OSError, ValueError, TypeError, SettingError) as error:
+        except OSError as error:
+            message = f"{path} cannot be read: {error.strerror or error}."
+            raise RunFolderError(message, path=path) from error
+        except (ValueError, TypeError, AttributeError, SettingError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}", path=path) from error
         if document.get("format_version", 0) > FORMAT_VERSION:
             raise RunFolderError(

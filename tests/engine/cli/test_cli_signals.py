@@ -40,7 +40,11 @@ def test_ctrl_c_saves_and_leaves_with_130(scene: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("signals", "code"),
-    [([signal.SIGTERM], 143), ([signal.SIGINT, signal.SIGINT], 130)],
+    [
+        ([signal.SIGTERM], 143),
+        ([signal.SIGHUP], 129),  # the terminal is gone
+        ([signal.SIGINT, signal.SIGINT], 130),
+    ],
 )
 def test_signals_end_a_run_in_order(
     scene: Path, tmp_path: Path, signals: list[signal.Signals], code: int
@@ -81,3 +85,20 @@ def test_ctrl_c_with_a_full_disk_fails_with_the_reason(
     sender.join()
     assert capsys.readouterr().err.count("No space left on device") == 1
     assert list((folder / "checkpoints").iterdir()) == []
+
+
+def test_nohup_is_heeded(scene: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+
+    def send() -> None:
+        wait_for_steps(folder)
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    sender = threading.Thread(target=send)
+    sender.start()
+    code = cli.main(["train", str(scene), "--output", str(folder), "--threads", "1"])
+    sender.join()
+    signal.signal(signal.SIGHUP, before)
+    assert code == 143

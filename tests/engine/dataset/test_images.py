@@ -169,7 +169,7 @@ def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SceneError, match=r"gone\.jpg cannot be decoded: No such file"):
+    with pytest.raises(SceneError, match=r"gone\.jpg cannot be read: No such file"):
         load_photo(photo_of(tmp_path / "gone.jpg"))
 
 

@@ -99,6 +99,7 @@ def test_changes_that_wait_for_a_restart_come_back(tmp_path: Path) -> None:
     [
         ("no toml at all", "cannot be read"),
         ("format_version = 1", "lacks the entry"),
+        ("settings = 5", "cannot be read"),
         (
             'scene="a"\nscene_name="b"\nbackend="c"\ndevice="d"\nformat_version=99\n'
             "[versions]\n[settings]",
