@@ -1,0 +1,33 @@
+"""What the line at the bottom says of the device."""
+
+import dataclasses
+
+import pytest
+
+from app.status_bar import StatusBar
+from engine.gpu_readings import GpuReading
+from engine.messages import State
+from tests.app.panels.engine_events import run_started, stepped
+
+
+@pytest.fixture
+def bar(qtbot) -> StatusBar:
+    found = StatusBar()
+    qtbot.addWidget(found)
+    found.handle(run_started())
+    found.set_state(State.TRAINING)
+    return found
+
+
+def test_memory_and_load_of_the_gpu_are_shown_where_the_driver_tells_them(bar):
+    reading = GpuReading(3_100_000_000, 24_000_000_000, 0.87)
+    bar.handle(dataclasses.replace(stepped([3]), gpu=reading))
+    bar.refresh()
+    assert "GPU 3.1 GB of 24.0 GB, 87% busy" in bar.facts.toolTip()
+
+
+def test_without_readings_nothing_is_said_of_a_gpu(bar):
+    bar.handle(stepped([3]))
+    bar.refresh()
+    assert "GPU" not in bar.facts.toolTip()
+    assert "preview" in bar.facts.toolTip()
