@@ -2,51 +2,44 @@
 
 import argparse
 import dataclasses
-import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 
 from cuda_rasterizer import to_rgba8
 from engine.cli import print_json
 from engine.cli_flags import given_values
+from engine.cli_progress import Progress
+from engine.dataset.findings import finding_line, grouped
 from engine.dataset.load import load_scene
 from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Photo, Scene
-from engine.device import choose_backend, put_into_force
-from engine.errors import SceneError
+from engine.device import choose_backend, prepare_kernels, put_into_force, tensor_device
+from engine.errors import ExportError, SceneError
 from engine.export.pictures import write_png
 from engine.export.saved_model import SavedModel, load_model
+from engine.messages import PhotoScore
+from engine.run.run_folder import probe_folder
 from engine.scene_names import scene_path
 from engine.settings import Settings
 from engine.training import evaluation
 from engine.training.render import RenderMode
 from engine.training.render import render as render_splats
+from engine.transfers import to_device
+from engine.wording import counted
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
     """Print PSNR and SSIM over the held-out photos."""
-    saved, scene, settings = _opened(arguments)
-    if not scene.held_out:
-        raise SceneError(
-            f"No photo of {scene.name} is held out, so there is nothing to measure on; give "
-            "--test-every 8, say.",
-            path=scene.path,
-        )
-    mode = _mode(settings)
-    store = PhotoStore(dataclasses.replace(scene, photos=scene.held_out), settings)
-    usable = store.load_all()
-    scores = list(
-        evaluation.evaluate(
-            saved.splats,
-            usable,
-            store,
-            background=evaluation.evaluation_background(settings),
-            sh_degree=saved.sh_degree,
-            mode=mode,
-        )
-    )
-    store.close()
+    with Progress() as progress:
+        saved, scene, settings = _opened(arguments, progress)
+        if not scene.held_out:
+            raise SceneError(
+                f"No photo of {scene.name} is held out, so there is nothing to measure on; give "
+                "--test-every 8, say.",
+                path=scene.path,
+            )
+        scores = _scores(saved, scene, settings, progress)
     psnr, ssim = evaluation.mean_score(scores)
     if arguments.json:
         images = [dataclasses.asdict(score) for score in scores]
@@ -55,51 +48,128 @@ def evaluate(arguments: argparse.Namespace) -> int:
     for score in scores:
         print(f"{score.name}: PSNR {score.psnr:.2f} dB, SSIM {score.ssim:.4f}")  # noqa: T201
     print(  # noqa: T201
-        f"{len(saved.splats):,} splats, {len(scores)} held-out photos: PSNR {psnr:.2f} dB, "
-        f"SSIM {ssim:.4f}"
+        f"{counted(len(saved.splats), 'splat')}, {counted(len(scores), 'held-out photo')}: "
+        f"PSNR {psnr:.2f} dB, SSIM {ssim:.4f}"
     )
     return 0
 
 
+def _scores(
+    saved: SavedModel, scene: Scene, settings: Settings, progress: Progress
+) -> list[PhotoScore]:
+    """The score of each held-out photo that can be decoded."""
+    mode = _mode(settings, saved, progress)
+    store = PhotoStore(dataclasses.replace(scene, photos=scene.held_out), settings)
+    usable = store.load_all(progress.reading)
+    for finding in grouped(item for item in usable.findings if item.code == "photo_unreadable"):
+        progress.say(finding_line(finding))
+    scores = []
+    for score in evaluation.evaluate(
+        saved.splats,
+        usable,
+        store,
+        background=evaluation.evaluation_background(settings),
+        sh_degree=saved.sh_degree,
+        mode=mode,
+    ):
+        scores.append(score)
+        progress.preparing("Measuring", len(scores), len(usable.photos))
+    store.close()
+    return scores
+
+
 def render(arguments: argparse.Namespace) -> int:
     """Draw a PNG for each held-out photo, or for all; the files must exist in the end."""
-    saved, scene, settings = _opened(arguments)
-    photos = scene.photos if arguments.all else scene.held_out
-    if not photos:
-        raise SceneError(
-            f"No photo of {scene.name} is held out; give --all to draw every photo's view.",
-            path=scene.path,
+    _require_folder(arguments.output)
+    with Progress() as progress:
+        saved, scene, settings = _opened(arguments, progress)
+        photos = scene.photos if arguments.all else scene.held_out
+        if not photos:
+            raise SceneError(
+                f"No photo of {scene.name} is held out; give --all to draw every photo's view.",
+                path=scene.path,
+            )
+        targets = _targets(arguments.output, photos, scene)
+        mode = _mode(settings, saved, progress)
+        background = to_device(
+            torch.tensor(evaluation.evaluation_background(settings)), saved.splats.means.device
         )
-    mode = _mode(settings)
-    background = torch.tensor(evaluation.evaluation_background(settings))
-    for photo, path in zip(photos, _targets(arguments.output, photos), strict=True):
-        with torch.no_grad():
-            picture = render_splats(saved.splats, photo.camera, background, saved.sh_degree, mode)
-        write_png(path, to_rgba8(picture.color, backend=mode.backend).cpu().numpy())
-    print(f"{len(photos)} pictures are in {arguments.output}.", file=sys.stderr)  # noqa: T201
+        for done, (photo, path) in enumerate(zip(photos, targets, strict=True)):
+            progress.preparing("Drawing", done, len(photos))
+            with torch.no_grad():
+                picture = render_splats(
+                    saved.splats, photo.camera, background, saved.sh_degree, mode
+                )
+            write_png(path, to_rgba8(picture.color, backend=mode.backend).cpu().numpy())
+        are = "is" if len(photos) == 1 else "are"
+        progress.say(f"{counted(len(photos), 'picture')} {are} in {arguments.output}.")
     return 0
 
 
-def _opened(arguments: argparse.Namespace) -> tuple[SavedModel, Scene, Settings]:
+def _require_folder(output: Path) -> None:
+    """ExportError when no picture can be written there; asked before anything takes time."""
+    try:
+        if output.is_file():
+            message = f"{output} is a file; expected a folder for the pictures. Choose another."
+            raise ExportError(message, path=output)
+        probe_folder(output)
+    except OSError as error:
+        raise ExportError(
+            f"The folder {output} cannot be made or written: {error.strerror or error}. Choose "
+            "another folder for the pictures.",
+            path=output,
+        ) from error
+
+
+def _opened(
+    arguments: argparse.Namespace, progress: Progress
+) -> tuple[SavedModel, Scene, Settings]:
     """The model in the scene's frame, the scene, and the settings: the run's own, then flags."""
     saved = load_model(arguments.model)
     settings = saved.settings.updated(given_values(arguments))
-    scene = load_scene(scene_path(arguments.scene), settings)
+    scene = load_scene(scene_path(arguments.scene), settings, progress.reading)
     if saved.dropped:
-        print(  # noqa: T201
-            f"{saved.dropped} broken splats of {arguments.model} were left out.", file=sys.stderr
+        progress.say(f"Left out {counted(saved.dropped, 'broken splat')} of {arguments.model}.")
+    if not saved.fits(scene):
+        origin = f"on {saved.scene}, and" if saved.scene else "on other photos:"
+        progress.say(
+            f"{arguments.model} was trained {origin} {scene.path} is another scene. What comes out "
+            "says little."
         )
     return saved.moved_to(scene.frame), scene, settings
 
 
-def _targets(folder: Path, photos: tuple[Photo, ...]) -> list[Path]:
-    """A PNG path for each photo by its name, with its extension where two would collide."""
-    stems = [Path(photo.name).with_suffix("").as_posix() for photo in photos]
+def _targets(folder: Path, photos: tuple[Photo, ...], scene: Scene) -> list[Path]:
+    """A PNG path below `folder` for each photo by its name, with its extension where two collide.
+
+    ExportError when a picture would take the place of a photo of the scene.
+    """
+    stems = [_inside(Path(photo.name).with_suffix("").as_posix()) for photo in photos]
     unique = len(set(stems)) == len(stems)
-    names = stems if unique else [photo.name for photo in photos]
-    return [folder / f"{name}.png" for name in names]
+    names = stems if unique else [_inside(photo.name) for photo in photos]
+    targets = [folder / f"{name}.png" for name in names]
+    sources = {photo.path.resolve() for photo in scene.photos}
+    for target in targets:
+        if target.resolve() in sources:
+            raise ExportError(
+                f"{target} is a photo of the scene, and a picture would take its place. Choose a "
+                "folder of its own for the pictures.",
+                path=target,
+            )
+    return targets
 
 
-def _mode(settings: Settings) -> RenderMode:
-    put_into_force(settings)
-    return RenderMode.of(settings, choose_backend(settings))
+def _inside(name: str) -> str:
+    """A photo's name as one that leads nowhere but down: pose files have ../a.png and /b/a.png."""
+    parts = [part.replace(":", "_") for part in PurePosixPath(name).parts]
+    return "/".join(part for part in parts if part not in ("/", "//", ".."))
+
+
+def _mode(settings: Settings, saved: SavedModel, progress: Progress) -> RenderMode:
+    """How to draw; moves the splats to where that is done."""
+    backend = choose_backend(settings)
+    device = tensor_device(backend, settings)
+    put_into_force(settings, device)
+    prepare_kernels(backend, progress.reading)
+    saved.splats.move_to(device)
+    return RenderMode.of(settings, backend)
