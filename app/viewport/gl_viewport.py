@@ -28,7 +28,6 @@ from PySide6.QtOpenGL import (
     QOpenGLBuffer,
     QOpenGLShader,
     QOpenGLShaderProgram,
-    QOpenGLTexture,
     QOpenGLWindow,
 )
 from PySide6.QtWidgets import QWidget
@@ -87,19 +86,25 @@ class PictureTexture:
         corners = np.array([0, 0, 1, 0, 0, 1, 1, 1], dtype=np.float32).tobytes()
         self._corners.allocate(corners, len(corners))
         self._corners.release()
-        self._texture = QOpenGLTexture(QOpenGLTexture.Target.Target2D)
-        self._texture.create()
-        functions.glBindTexture(GL_TEXTURE_2D, self._texture.textureId())
+        # Not a QOpenGLTexture, which complains where its window goes without a word: this one
+        # dies with its context. PySide6 writes into a buffer; its annotation says sequence.
+        self._names = np.zeros(1, dtype=np.uint32)
+        functions.glGenTextures(1, self._names)  # type: ignore[arg-type]
+        functions.glBindTexture(GL_TEXTURE_2D, self._name)
         for side in (GL_TEXTURE_WRAP_S, GL_TEXTURE_WRAP_T):
             functions.glTexParameteri(GL_TEXTURE_2D, side, GL_CLAMP_TO_EDGE)
         self._size = (0, 0)
+
+    @property
+    def _name(self) -> int:
+        return int(self._names[0])
 
     def upload(self, pixels: np.ndarray) -> None:
         """Take over RGBA8 pixels (height, width, 4)."""
         packed = np.ascontiguousarray(pixels)
         height, width = packed.shape[:2]
         gl = self._gl
-        gl.glBindTexture(GL_TEXTURE_2D, self._texture.textureId())
+        gl.glBindTexture(GL_TEXTURE_2D, self._name)
         gl.glPixelStorei(GL_UNPACK_ALIGNMENT, 1)
         # PySide6 takes any buffer here; its annotation says int
         data: int = packed  # type: ignore[assignment]
@@ -128,7 +133,7 @@ class PictureTexture:
             gl.glDisable(GL_BLEND)
         chosen = GL_LINEAR if smooth else GL_NEAREST
         gl.glActiveTexture(GL_TEXTURE0)
-        gl.glBindTexture(GL_TEXTURE_2D, self._texture.textureId())
+        gl.glBindTexture(GL_TEXTURE_2D, self._name)
         gl.glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, chosen)
         gl.glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, chosen)
         self._program.bind()
@@ -147,7 +152,7 @@ class PictureTexture:
 
     def destroy(self) -> None:
         """Free texture and buffers; the context must be current."""
-        self._texture.destroy()
+        self._gl.glDeleteTextures(1, self._names)  # type: ignore[arg-type]
         self._corners.destroy()
         self._program.removeAllShaders()
 

@@ -1,9 +1,11 @@
 """Both surfaces show pictures pixel by pixel; judged from the X screen."""
 
+import gc
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import shiboken6
 from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -47,6 +49,22 @@ def frame(qtbot: QtBot, kind: str) -> Iterator[Frame]:
 def shows(frame: Frame, expected: np.ndarray) -> bool:
     seen = surface_pixels(frame.surface)
     return seen.shape == expected.shape and bool((seen == expected).all())
+
+
+def test_a_view_that_goes_without_being_released_leaves_no_warning(
+    qtbot: QtBot, qtlog: object
+) -> None:
+    frame = Frame("gl")
+    frame.lay(64, 48)
+    frame.show()
+    qtbot.waitUntil(frame.surface.is_exposed, timeout=LIMIT_MS)
+    card = picture_card(64, 48, 7)
+    frame.surface.present(Picture(card, (0, 0, 64, 48)), None)
+    qtbot.waitUntil(lambda: shows(frame, card[..., :3]), timeout=LIMIT_MS)
+    shiboken6.delete(frame)
+    del frame
+    gc.collect()
+    assert [record.message for record in qtlog.records] == []  # type: ignore[attr-defined]
 
 
 SIZES = [(width, 9) for width in range(1, 18)] + [(317, 61), (316, 1), (1, 200), (400, 283)]
