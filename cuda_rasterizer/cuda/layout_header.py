@@ -11,6 +11,13 @@ from collections.abc import Iterable, Mapping
 from cuda_rasterizer.errors import RasterizerError
 
 LAYOUT_HEADER = "parameter_layout.h"
+# NVRTC 12 has no offsetof of any name, but what its own would be made of.
+_OFFSET = """\
+#if defined(__CUDACC_RTC__)
+#define SPLATSCOPE_OFFSET(Type, field) __INTADDR__(&(((Type*)0)->field))
+#else
+#define SPLATSCOPE_OFFSET(Type, field) __builtin_offsetof(Type, field)
+#endif"""
 _STRUCTURE = re.compile(r"^(template <typename Real>\n)?struct (\w+) \{", re.MULTILINE)
 
 
@@ -39,7 +46,7 @@ def layout_header(structures: Iterable[type[ctypes.Structure]], headers: Mapping
         included.add(declared_in[name])
         lines += _assertions(structure, types[name])
     includes = [f'#include "{header}"' for header in ("dialect.h", *sorted(included))]
-    return "\n".join(["#pragma once", *includes, *lines, ""])
+    return "\n".join(["#pragma once", *includes, _OFFSET, *lines, ""])
 
 
 def _assertions(structure: type[ctypes.Structure], type_name: str) -> list[str]:
@@ -48,7 +55,7 @@ def _assertions(structure: type[ctypes.Structure], type_name: str) -> list[str]:
     for field, *_ in structure._fields_:
         offset = getattr(structure, field).offset
         lines.append(
-            f"static_assert(__builtin_offsetof({type_name}, {field}) == {offset}, "
+            f"static_assert(SPLATSCOPE_OFFSET({type_name}, {field}) == {offset}, "
             f'"{name}.{field} lies at {offset} in Python");'
         )
     return lines
