@@ -39,10 +39,9 @@ def load_scene(
     loading = Loading(progress, cancelled)
     with contextlib.suppress(RuntimeError):  # ~name of nobody: then it is a name like any other
         path = path.expanduser()
-    path = path.absolute()
     _require_sensible_width(settings)
     try:
-        return _load(path, settings, loading)
+        return _load(path.absolute(), settings, loading)
     except PlyError as error:
         raise SceneError(str(error), path=error.path) from error
     except OSError as error:

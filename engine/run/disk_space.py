@@ -28,8 +28,9 @@ def room_warning(folder: Path, trainer: Trainer) -> str | None:
     """A sentence when the results may not fit once the splats have grown to the cap."""
     settings, count = trainer.settings, len(trainer.model)
     last = settings.run.iterations
-    grows = trainer.step < min(last, settings.densify.densify_stop)
-    most = max(count, settings.densify.max_splats) if grows else count
+    densify = settings.densify
+    grows = max(trainer.step, densify.densify_start) < min(last, densify.densify_stop)
+    most = max(count, densify.max_splats) if grows else count
     every = settings.run.checkpoint_interval
     saves = 1 + sum(is_multiple(step, every) for step in range(trainer.step + 1, last))
     one = _checkpoint_bytes(trainer) / count * most
