@@ -14,9 +14,13 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 FLAGS = (
-    *("-std=c++17", "-O2", "-fPIC", "-fno-exceptions", "-ffp-contract=off"),
+    *("-std=c++17", "-O2", "-fPIC", "-fno-exceptions", "-ffp-contract=off", "-fno-math-errno"),
     *("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unknown-pragmas"),
 )
+
+
+# Counted before functions become part of their callers: a decision is reached or not, wherever from.
+COVERAGE_FLAGS = ("--coverage", "-fno-early-inlining", "-fno-partial-inlining")
 
 
 class EmulatorError(AssertionError):
@@ -62,7 +66,7 @@ def build(
             item = cache / f"{source.stem}-{key}.o"
             if source.suffix == ".cu":
                 extra = ["-x", "c++", "-include", str(header)]
-                extra += ["--coverage"] if coverage else []
+                extra += COVERAGE_FLAGS if coverage else []
             else:
                 extra = ["-DSPLATSCOPE_COVERAGE"] if coverage else []
             if not item.is_file():

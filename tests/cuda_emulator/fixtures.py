@@ -64,7 +64,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if LIBRARY in stash:
         reached = stash[LIBRARY].gather([sources.FOLDER, sources.INCLUDE_FOLDER])
         lines += ["reached on the emulator in this session", *reached.table()]
-        if terminalreporter.config.get_verbosity() > 0:
+        if terminalreporter.config.get_verbosity() >= 0:
             lines += [f"not reached: {place}" for place in reached.missing()]
     if lines:
         terminalreporter.section("CUDA kernels")

@@ -210,8 +210,11 @@ def _with_company(changed: dict[str, Any], dtype: torch.dtype) -> SplatScene:
 DEAD_SPLATS: dict[str, dict[str, Any]] = {
     "nan mean": {"means": [NAN, 0.0, 2.0]},
     "infinite mean": {"means": [0.0, INF, 2.0]},
+    "mean at the end of float32": {"means": [3e38, 3e38, 2.0]},
+    "mean that float32 cannot project": {"means": [3e37, 0.0, 0.21]},
     "nan quaternion": {"quaternions": [1.0, NAN, 0.0, 0.0]},
     "zero quaternion": {"quaternions": [0.0, 0.0, 0.0, 0.0]},
+    "overflowing quaternion": {"quaternions": [1e200, 0.0, 0.0, 0.0]},
     "nan scale": {"scales": [0.1, NAN, 0.1]},
     "infinite scale": {"scales": [INF, 0.1, 0.1]},
     "overflowing scale": {"scales": [1e200, 1e200, 1e200]},
@@ -220,12 +223,16 @@ DEAD_SPLATS: dict[str, dict[str, Any]] = {
     "zero opacity": {"opacities": 0.0},
     "negative opacity": {"opacities": -0.5},
     "opacity under the floor": {"opacities": 0.99 / 255},
+    "opacity at the floor": {"opacities": 1 / 255},
     "nan colour": {"features": [0.5, NAN, 0.5]},
     "infinite colour": {"features": [INF, 0.5, 0.5]},
     "behind the camera": {"means": [0.0, 0.0, -2.0]},
     "in the camera's plane": {"means": [0.1, 0.1, 0.0]},
     "before the near plane": {"means": [0.0, 0.0, 0.19]},
-    "off screen": {"means": [30.0, 0.0, 2.0]},
+    "off screen to the right": {"means": [30.0, 0.0, 2.0]},
+    "off screen to the left": {"means": [-30.0, 0.0, 2.0]},
+    "off screen above": {"means": [0.0, -30.0, 2.0]},
+    "off screen below": {"means": [0.0, 30.0, 2.0]},
 }
 
 

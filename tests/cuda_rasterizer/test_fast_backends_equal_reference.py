@@ -43,6 +43,22 @@ def each_instruction_set(request):
         yield
 
 
+@pytest.fixture(
+    params=[
+        ("cpu", torch.float32),
+        ("cpu", torch.float64),
+        pytest.param(("cuda", torch.float32), marks=pytest.mark.emulator),
+    ],
+    ids=lambda pair: f"{pair[0]} {str(pair[1]).removeprefix('torch.')}",
+)
+def kernels_and_dtype(request):
+    """Name of a backend of our own kernels and each float type that it takes."""
+    backend, dtype = request.param
+    if backend == "cuda":
+        request.getfixturevalue("emulated")
+    return backend, dtype
+
+
 @pytest.fixture(params=[*INSTRUCTION_SETS, CUDA])
 def every_kernel(request):
     """Name of a backend, once for each instruction set of the CPU and once for CUDA."""
@@ -78,11 +94,6 @@ def assert_pictures_agree(
         if not clear.all():
             assert error[~clear].max() < FLIP, name
     assert (~clear).sum() <= max(1, excused * clear.numel())
-
-
-def skip_what_is_not_float32(backend: str, dtype: torch.dtype) -> None:
-    if backend == "cuda" and dtype != torch.float32:
-        pytest.skip("CUDA draws in float32 alone")
 
 
 def relative_error(found: Tensor, truth: Tensor) -> float:
@@ -134,9 +145,8 @@ def test_float32_gradients_agree(every_kernel, antialiased):
 
 
 @pytest.mark.parametrize("case", scenes.HARD_CASES)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_hard_cases_have_the_gradient_of_the_reference(kernels, case, dtype):
-    skip_what_is_not_float32(kernels, dtype)
+def test_hard_cases_have_the_gradient_of_the_reference(kernels_and_dtype, case):
+    kernels, dtype = kernels_and_dtype
     scene = scenes.hard_case(case).to(dtype)
     _, truth = draw_with_gradients(scene.to(torch.float64), "reference")
     _, found = draw_with_gradients(scene, kernels)
@@ -148,10 +158,9 @@ def test_hard_cases_have_the_gradient_of_the_reference(kernels, case, dtype):
 
 
 @pytest.mark.parametrize("case", scenes.DEAD_SPLATS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("antialiased", [False, True])
-def test_a_dead_splat_leaves_no_trace(kernels, case, dtype, antialiased):
-    skip_what_is_not_float32(kernels, dtype)
+def test_a_dead_splat_leaves_no_trace(kernels_and_dtype, case, antialiased):
+    kernels, dtype = kernels_and_dtype
     scene = scenes.dead_splat_scene(case, dtype)
     alone = scene.replace(
         means=scene.means[:1],
@@ -217,3 +226,37 @@ def test_a_splat_near_the_plane_that_covers_the_picture_many_times_over_is_drawn
     scene = scenes.scene_of([[0.0, 0.0, 0.3]], scales=50.0, opacities=0.7, width=300, height=200)
     rendering = draw(scene.to(torch.float32), kernels)
     torch.testing.assert_close(rendering.alpha, torch.full((200, 300), 0.7), rtol=1e-3, atol=0.0)
+
+
+def test_a_splat_without_extent_is_not_drawn_where_nothing_widens_it(kernels):
+    cutoffs = Cutoffs(dilation=0.0)
+    scene = scenes.scene_of([[0.0, 0.0, 2.0], [0.1, 0.0, 3.0]], scales=[[0.0] * 3, [0.2] * 3])
+    found = draw(scene, kernels, cutoffs=cutoffs)
+    assert not found.radii[0].any()
+    assert found.radii[1].all()
+    assert torch.equal(found.radii.long(), draw(scene, "reference", cutoffs=cutoffs).radii.long())
+
+
+def test_without_a_floor_all_but_the_splats_of_no_opacity_are_drawn(kernels):
+    cutoffs = Cutoffs(alpha_floor=0.0, footprint_cap=3.0)
+    scene = scenes.scene_of(
+        [[0.0, 0.0, 2.0], [0.1, 0.0, 3.0], [0.0, 0.1, 4.0]], opacities=[0.0, 1e-6, 0.5]
+    )
+    found = draw(scene, kernels, cutoffs=cutoffs)
+    truth = draw(scene, "reference", cutoffs=cutoffs)
+    assert found.radii.any(dim=1).tolist() == [False, True, True]
+    # Where the footprints end both leave out what weighs exp(-4.5); inside they agree.
+    torch.testing.assert_close(found.color.double(), truth.color, rtol=1e-5, atol=1e-6)
+
+
+def test_a_splat_that_reaches_more_rows_of_tiles_than_a_warp_has_lanes(kernels):
+    scene = scenes.scene_of(
+        [[0.0, 0.0, 2.0], [0.1, 0.0, 3.0]],
+        scales=[[0.1, 20.0, 0.1], [0.3, 0.3, 0.3]],
+        width=20,
+        height=560,
+    )
+    found = draw(scene, kernels)
+    truth = draw(scene, "reference")
+    assert truth.alpha[0, 10] > 0.3  # the tall one reaches the first row
+    torch.testing.assert_close(found.color.double(), truth.color, rtol=1e-5, atol=3e-5)
