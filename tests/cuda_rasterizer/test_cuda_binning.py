@@ -105,27 +105,30 @@ def test_lists_of_hard_cases_are_those_of_the_cpu(case):
     assert_lists_are_those_of_the_cpu(projected_scene(scene), scene.width, scene.height)
 
 
-def test_a_splat_on_every_tile_is_dealt_to_each_once():
-    # 10 rows of 40 tiles: whole warps count and emit it; single lanes deal the others.
-    width, height = 640, 160
-    big = splats_at([[300.0, 80.0], [50.0, 40.0], [600.0, 150.0]])
-    big.conics[0] = torch.tensor([1e-7, 5e-8, 1e-7])
-    big.radii[0] = 100000
+@pytest.mark.parametrize("size", [(640, 160), (48, 640)])
+@pytest.mark.parametrize("conic", [1e-7, 1e-16])
+def test_a_splat_on_every_tile_is_dealt_to_each_once(size, conic):
+    # Whole warps count and emit it, the rows by turns where there are more than lanes; single lanes
+    # deal the others. The determinant of the second conic is lost to float32's range.
+    width, height = size
+    big = splats_at([[30.0, 80.0], [20.0, 40.0], [width - 40.0, height - 10.0]])
+    big.conics[0] = torch.tensor([conic, conic / 2, conic])
+    big.radii[0] = 10**9
     found = assert_lists_are_those_of_the_cpu(big, width, height)
-    assert int(found.ordered.tile_counts[0]) == 400
+    assert int(found.ordered.tile_counts[0]) == width * height // 256
     assert (found.lists.tile_offsets.diff() >= 1).all()
 
 
 def test_a_large_ellipse_is_dealt_to_the_tiles_that_it_reaches():
-    # Slanted, 20 rows of tiles high, each of which begins at another tile.
-    slanted = splats_at([[160.0, 170.0]], deviation=50.0)
-    a, c, b = 1 / 600.0, 1 / 600.0, -0.9 / 600.0
+    # Slanted, and so high that its rows begin at different tiles.
+    slanted = splats_at([[160.0, 270.0]])
+    a, b, c = 1 / 600.0, -0.9 / 600.0, 1 / 600.0
     slanted.conics[0] = torch.tensor([a, b, c])
     deviation = math.sqrt(c / (a * c - b * b))
     slanted.radii[0] = math.ceil(deviation * math.sqrt(2 * math.log(255 * 0.9)))
-    found = assert_lists_are_those_of_the_cpu(slanted, 320, 340)
-    box = 20 * 22
-    assert 16 < found.instances < 0.8 * box
+    found = assert_lists_are_those_of_the_cpu(slanted, 320, 540)
+    # Its box is 20 by 24 tiles.
+    assert 16 < found.instances < 0.8 * 20 * 24
 
 
 def test_equal_depths_go_by_index():

@@ -149,6 +149,11 @@ def test_random_scenes_are_those_of_the_cpu(cutoffs):
     assert_equal_to_the_cpu(scenes.random_scene(1, 150, 61, 43), cutoffs)
 
 
+@pytest.mark.usefixtures("deterministic")
+def test_without_a_floor_every_splat_is_on_every_tile():
+    assert_equal_to_the_cpu(scenes.random_scene(1, 15, 33, 20), Cutoffs(alpha_floor=0.0))
+
+
 @pytest.mark.parametrize("channels", [0, 1, 2, 3, 4, 5, 9])
 @pytest.mark.usefixtures("deterministic")
 def test_any_number_of_channels(channels):
@@ -188,9 +193,15 @@ def test_lists_longer_than_a_batch():
     assert_equal_to_the_cpu(scene)
 
 
+@pytest.mark.parametrize("channels", [3, 5])
 @pytest.mark.usefixtures("deterministic")
-def test_saturated_pixels_stop_in_a_later_batch():
-    scene = scenes.random_scene(6, 900, 24, 17, scale_range=(0.8, 1.6), opacity_range=(0.02, 0.06))
+def test_saturated_pixels_stop_in_a_later_batch(channels):
+    scene = scenes.random_scene(
+        *(6, 900, 24, 17),
+        channels=channels,
+        scale_range=(0.8, 1.6),
+        opacity_range=(0.02, 0.06),
+    )
     truth = composited(cpu_backend, *inputs_of(scene))
     late = (truth.stops > 256) & (truth.transmittance < 1.1e-4)
     assert late.all(), "every pixel is meant to stop in a later batch"
@@ -227,6 +238,19 @@ def test_leaving_exactly_the_stop_stops_where_that_is_asked_for(inclusive, left)
     for name, gradient in found.gradients.items():
         # A handful of terms a pixel.
         assert relative_error(gradient, truth.gradients[name]) < 1e-5, name
+
+
+@pytest.mark.parametrize("channels", [3, 5])
+def test_a_picture_without_a_backward_is_the_same(channels):
+    inputs = inputs_of(scenes.random_scene(11, 40, 33, 20, channels=channels))
+    with_backward = composited(cuda_backend, *inputs)
+    color, alpha, depth, saved = cuda_backend.blend(
+        *inputs[:2], *inputs[2], CLASSIC, for_backward=False
+    )
+    assert saved is None
+    assert torch.equal(color, with_backward.color)
+    assert torch.equal(alpha, with_backward.alpha)
+    assert torch.equal(depth, with_backward.depth)
 
 
 WANTED = {
