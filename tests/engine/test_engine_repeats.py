@@ -11,11 +11,17 @@ import torch
 from engine import messages as m
 from engine.messages import State
 from engine.run.checkpoint import load_checkpoint
+from engine.settings import Settings
 from tests.child_process import run_python
 from tests.engine.driving import quick, running_engine
 
-STEPS = 200  # by `quick` 19 refines, 8 opacity resets and all SH degrees
+STEPS = 200  # by `settings` 20 refines, 8 opacity resets and all SH degrees
 OTHER = ("seed", 9)  # what a second run has of its own
+
+
+def settings(**changes: object) -> Settings:
+    """For a run in which everything happens early, with a splat cap that keeps it short."""
+    return quick(**{"max_splats": 1_000, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +32,7 @@ def straight(scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(scene: Path, folder: Path, **changes: object) -> Path:
     with running_engine() as driver:
-        driver.open(scene, folder, quick(iterations=STEPS, **changes))
+        driver.open(scene, folder, settings(iterations=STEPS, **changes))
         return driver.wait(m.Finished).checkpoint
 
 
@@ -58,7 +64,7 @@ def elsewhere(scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Elsewher
     root = tmp_path_factory.mktemp("elsewhere")
     made = Elsewhere(root / "first", root / "second", root / "halves")
     with running_engine() as driver:
-        driver.open(scene, made.halves, quick(iterations=STEPS // 2))
+        driver.open(scene, made.halves, settings(iterations=STEPS // 2))
         driver.wait(m.Finished)
     seed = [f"--{OTHER[0]}", str(OTHER[1])]
     in_new_processes(
@@ -73,9 +79,9 @@ def test_two_runs_in_one_process_one_after_the_other_equal_two_runs_in_two(
     scene: Path, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
     with running_engine() as driver:
-        driver.open(scene, tmp_path / "first", quick(iterations=STEPS))
+        driver.open(scene, tmp_path / "first", settings(iterations=STEPS))
         first = driver.wait(m.Finished).checkpoint
-        driver.open(scene, tmp_path / "second", quick(iterations=STEPS).changed(*OTHER))
+        driver.open(scene, tmp_path / "second", settings(iterations=STEPS).changed(*OTHER))
         second = driver.wait(m.Finished, 2).checkpoint
     assert_same_bits(first, elsewhere.first / "checkpoints" / first.name)
     assert_same_bits(second, elsewhere.second / "checkpoints" / second.name)
@@ -99,9 +105,9 @@ def test_100_steps_saved_and_100_more_in_a_new_process_equal_200(
 def test_views_between_all_phases_change_no_bit(
     scene: Path, straight: Path, tmp_path: Path
 ) -> None:
-    settings = quick(iterations=STEPS, preview_share_moving=0.9, preview_share_rest=0.9)
+    followed = settings(iterations=STEPS, preview_share_moving=0.9, preview_share_rest=0.9)
     with running_engine() as driver:
-        driver.open(scene, tmp_path / "run", settings, start=False)
+        driver.open(scene, tmp_path / "run", followed, start=False)
         camera = driver.camera().resized(48, 36)
         driver.post(m.Start())
         view = 0
@@ -118,7 +124,7 @@ def test_pauses_steps_and_refused_commands_change_no_bit(
     scene: Path, straight: Path, tmp_path: Path
 ) -> None:
     with running_engine() as driver:
-        driver.open(scene, tmp_path / "run", quick(iterations=STEPS), start=False)
+        driver.open(scene, tmp_path / "run", settings(iterations=STEPS), start=False)
         driver.post(m.StepN(7))
         driver.reach(State.PAUSED)
         driver.post(m.Evaluate())
@@ -133,7 +139,7 @@ def test_pauses_steps_and_refused_commands_change_no_bit(
 
 def test_a_dropped_step_changes_no_bit(scene: Path, straight: Path, tmp_path: Path) -> None:
     with running_engine() as driver:
-        driver.open(scene, tmp_path / "run", quick(iterations=STEPS))
+        driver.open(scene, tmp_path / "run", settings(iterations=STEPS))
         driver.until(lambda: driver.steps >= 5)
         driver.ask(m.Stop(), m.Finished)  # drops the unfinished step
         driver.post(m.Start())
@@ -142,8 +148,8 @@ def test_a_dropped_step_changes_no_bit(scene: Path, straight: Path, tmp_path: Pa
 
 
 def flags(iterations: int) -> list[str]:
-    """What `quick` says, as flags."""
-    values = quick(iterations=iterations).differences()
+    """What `settings` says, as flags."""
+    values = settings(iterations=iterations).differences()
     return [
         part
         for name, value in values.items()
