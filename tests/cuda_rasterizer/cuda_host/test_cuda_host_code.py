@@ -3,7 +3,10 @@
 The kernels themselves do nothing here; `tests/cuda_emulator` runs them.
 """
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -94,6 +97,31 @@ def test_more_instances_than_can_be_numbered_are_refused_with_advice(launcher, s
     limit = sources.constants()["maximum_instances"]
     with pytest.raises(RasterizerError, match=rf"2147483648 tiles .* at most {limit}.*smaller"):
         draw(scene, "cuda")
+
+
+UNASKED = """
+import sys
+import torch  # which takes along what it finds of cuda-bindings
+before = set(sys.modules)
+import cuda_rasterizer
+from engine import device
+cuda_rasterizer.resolve_backend("auto"), cuda_rasterizer.backend_status()
+new = set(sys.modules) - before
+print(*(name for name in new if name.split(".")[0] in ("cuda", "nvidia")))
+"""
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="needs a torch without CUDA")
+def test_without_a_torch_for_gpus_nothing_of_cuda_bindings_is_imported():
+    found = subprocess.run(
+        [sys.executable, "-c", UNASKED],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert found.stdout.split() == []
 
 
 class HostReads(TorchFunctionMode):
