@@ -30,9 +30,9 @@ def straight(scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(scene, tmp_path_factory.mktemp("runs") / "straight")
 
 
-def train(scene: Path, folder: Path, **changes: object) -> Path:
+def train(scene: Path, folder: Path) -> Path:
     with running_engine() as driver:
-        driver.open(scene, folder, settings(iterations=STEPS, **changes))
+        driver.open(scene, folder, settings(iterations=STEPS))
         return driver.wait(m.Finished).checkpoint
 
 
