@@ -4,8 +4,8 @@
 
 Needs torch with CUDA, numpy and cuda-bindings, no network and no window. In order: what is there;
 compiling; the kernels' numbers and gradients against the CPU's; this device's own rates; every part
-of a training step and the whole, each beside its floor; gsplat's step where that is installed;
-compute-sanitizer where that is found. What is found is printed and written section by section.
+of a training step and the whole, each beside its floor; compute-sanitizer where that is found;
+gsplat's step where that is installed. What is found is printed and written section by section.
 
 Exit codes: 0 all is right, 1 a number is wrong, 3 there is no GPU to run on.
 """
@@ -13,9 +13,9 @@ Exit codes: 0 all is right, 1 a number is wrong, 3 there is no GPU to run on.
 import argparse
 import dataclasses
 import importlib.metadata
+import importlib.util
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu_kit import checks, floors, rivals, sanitizer
+from benchmarks.gpu_kit import checks, child, floors, rivals, sanitizer
 from benchmarks.gpu_kit.clocks import TimedLauncher, clock_of, median_by_kernel, median_ms
 from benchmarks.gpu_kit.report import Report
 from benchmarks.gpu_kit.scenes import TrainingScene, training_scene
@@ -45,7 +45,6 @@ PICTURES = ((1152, 896), (2304, 1792))  # 1 and 4 megapixels
 RIVAL = (1_000_000, 1920, 1080)
 REPEATS = 15
 BLEND_BAR, OTHER_BAR, RIVAL_BAR = 3.0, 1.5, 0.7
-_ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         report.say("Nothing was measured. Run this where `splatscope doctor` finds a GPU.")
         return EXIT_NO_GPU
     device = torch.device("cuda", torch.cuda.current_device())
-    for name in chosen.only or [name for name in SECTIONS if name != "small"]:
+    for name in chosen.only or [name for name in SECTIONS if name not in FOR_A_CHILD]:
         if report.remaining_s() <= 0:
             report.say(f"\n{name}: left out, the {chosen.limit:.0f} s are over")
             report.keep(name, "left out: no time")
@@ -105,9 +104,8 @@ def _driver_version() -> str:
     if program is None:
         return "unknown (no nvidia-smi)"
     query = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
-    done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
-    lines = done.stdout.split()
-    return lines[0] if lines else "unknown"
+    code, text = child.run(query, 20)
+    return text.split()[0] if code == 0 and text else "unknown"
 
 
 def _version(package: str) -> str:
@@ -125,23 +123,17 @@ def _cpu_kernels(report: Report) -> str:
     if program is None:
         return "no, and no cmake to build them: the slow reference is the truth"
     report.say("building the CPU kernels ...")
-    folder = _ROOT / "build" / "native"
+    folder = child.ROOT / "build" / "native"
     for command in (
-        [program, "-S", str(_ROOT), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"],
+        [program, "-S", str(child.ROOT), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"],
         [program, "--build", str(folder), "--parallel"],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-        if done.returncode != 0:
-            report.say((done.stdout + done.stderr)[-2000:])
+        code, text = child.run(command, report.remaining_s() / 2)
+        if code != 0:
+            report.say(text)
             return "no, building them failed: the slow reference is the truth"
-    return "yes, built now" if _is_built() else "no: built, but they do not load"
-
-
-def _is_built() -> bool:
-    """In a process of its own: this one remembers that there were none."""
-    probe = "import cuda_rasterizer as c, sys; sys.exit(c.backend_status()['cpu'] is not None)"
-    done = subprocess.run([sys.executable, "-c", probe], cwd=_ROOT, timeout=120, check=False)
-    return done.returncode == 0
+    reason = backend_status()["cpu"]
+    return "yes, built now" if reason is None else f"no, though they were built: {reason}"
 
 
 # --- compiling ------------------------------------------------------------------------------------
@@ -240,8 +232,6 @@ def times(report: Report, device: torch.device) -> dict[str, Any]:
             if report.remaining_s() <= 20:
                 report.say(f"{splats:,} splats at {width}x{height}: left out, no time")
                 continue
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats(device)
             scene = training_scene(splats, width, height, device, "cuda")
             launcher = launcher_of_gpu(device.index)
             found["scenes"].append(timed_scene(report, scene, launcher, rates, REPEATS))
@@ -257,6 +247,9 @@ def timed_scene(
     device = scene.means.device
     counts = floors.count_work(scene)
     clock = clock_of(device)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
     whole = median_ms(scene.step, clock, repeats)
     drawing = median_ms(torch.no_grad()(scene.draw), clock, repeats)
     timed = TimedLauncher(launcher, clock)
@@ -312,16 +305,24 @@ def part_rows(
     return rows
 
 
-def gsplat_step(report: Report, device: torch.device) -> dict[str, Any] | str:
+def gsplat_step(report: Report, device: torch.device) -> str:
+    """Ours and gsplat's in a process of its own: it may compile for minutes, or break off."""
+    if importlib.util.find_spec("gsplat") is None:
+        report.say("gsplat is not installed: nothing to compare with")
+        return "not installed"
+    command = [sys.executable, "-m", "benchmarks.gpu", "--only", "gsplat_here"]
+    code, text = child.run(command, report.remaining_s() - 5)
+    report.say(text)
+    return text if code == 0 else f"no result: {text}"
+
+
+def gsplat_here(report: Report, device: torch.device) -> dict[str, Any]:
     """The whole step of both on the same splats and view."""
     splats, width, height = RIVAL
     clock = clock_of(device)
     theirs = rivals.gsplat_step_ms(
         training_scene(splats, width, height, device, "cuda"), clock, REPEATS
     )
-    if theirs is None:
-        report.say("gsplat is not installed: nothing to compare with")
-        return "gsplat is not installed"
     ours = median_ms(training_scene(splats, width, height, device, "cuda").step, clock, REPEATS)
     ratio = ours / theirs["ms"]
     verdict = "reached" if ratio <= RIVAL_BAR else "missed"
@@ -346,7 +347,7 @@ def sanitized(report: Report, device: torch.device) -> dict[str, Any] | str:
         if report.remaining_s() <= 5:
             found[tool] = "left out: no time"
             continue
-        content, text = sanitizer.check_small_scene(program, tool, report.remaining_s())
+        content, text = sanitizer.check_small_scene(program, tool, report.remaining_s() / 2)
         verdict = {True: "ok", False: "found something", None: "no time"}[content]
         report.say(f"{tool}: {verdict}")
         found[tool] = verdict
@@ -371,10 +372,12 @@ SECTIONS: dict[str, Callable[[Report, torch.device], Any]] = {
     "compiling": compiling,
     "numbers": numbers,
     "times": times,
-    "gsplat": gsplat_step,
     "sanitizer": sanitized,
+    "gsplat": gsplat_step,
+    "gsplat_here": gsplat_here,
     "small": small,
 }
+FOR_A_CHILD = ("gsplat_here", "small")
 
 
 if __name__ == "__main__":

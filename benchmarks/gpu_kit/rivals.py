@@ -11,14 +11,12 @@ from benchmarks.gpu_kit.scenes import BETAS_AND_EPS, RATES, SSIM_WEIGHT, Trainin
 from cuda_rasterizer import l1_ssim
 
 
-def gsplat_step_ms(scene: TrainingScene, clock: Clock, repeats: int) -> dict[str, Any] | None:
-    """Median milliseconds of its step on the scene's splats, and what its parts are; None without.
+def gsplat_step_ms(scene: TrainingScene, clock: Clock, repeats: int) -> dict[str, Any]:
+    """Median milliseconds of its step on the scene's splats, and what its parts are.
 
     gsplat brings no loss and no optimiser for all parameters: those are fused_ssim (or our loss,
     where that is not installed) and torch's own fused Adam.
     """
-    if importlib.util.find_spec("gsplat") is None:
-        return None
     gsplat: Any = importlib.import_module("gsplat")
     fused: Any = None
     if importlib.util.find_spec("fused_ssim") is not None:

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.gpu_kit import child
+
 TOOLS = ("memcheck", "racecheck", "synccheck")
 _FOUND_SOMETHING = 9
-_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def find_sanitizer() -> str | None:
@@ -25,11 +25,5 @@ def check_small_scene(program: str, tool: str, limit_s: float) -> tuple[bool | N
         *(program, "--tool", tool, "--error-exitcode", str(_FOUND_SOMETHING)),
         *(sys.executable, "-m", "benchmarks.gpu", "--only", "small"),
     ]
-    try:
-        done = subprocess.run(
-            command, cwd=_ROOT, capture_output=True, text=True, timeout=limit_s, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return None, f"{tool} was not done in {limit_s:.0f} s"
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return done.returncode == 0, "\n".join(lines[-12:])
+    code, text = child.run(command, limit_s)
+    return None if code is None else code == 0, text

@@ -112,6 +112,29 @@ def test_torch_and_numpy_and_cuda_bindings_are_all_it_imports():
     assert done.returncode == 0, done.stderr
 
 
+def test_the_cpu_kernels_are_built_where_they_are_missing(monkeypatch):
+    commands: list[list[str]] = []
+
+    def build(command: list[str], limit_s: float) -> tuple[int, str]:
+        commands.append(command)
+        return 0, ""
+
+    def status() -> dict[str, str | None]:
+        return {"cpu": None if len(commands) == 2 else "not built"}
+
+    monkeypatch.setattr(gpu, "backend_status", status)
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: name)
+    monkeypatch.setattr(gpu.child, "run", build)
+    assert gpu._cpu_kernels(quiet()) == "yes, built now"
+    assert [command[1] for command in commands] == ["-S", "--build"]
+
+
+def test_without_cmake_the_reference_stands_in_for_the_cpu_kernels(monkeypatch):
+    monkeypatch.setattr(gpu, "backend_status", lambda: {"cpu": "not built"})
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: None)
+    assert "the slow reference is the truth" in gpu._cpu_kernels(quiet())
+
+
 # --- numbers --------------------------------------------------------------------------------------
 
 
@@ -253,10 +276,18 @@ def test_a_step_of_the_kit_learns():
 # --- gsplat and compute-sanitizer -----------------------------------------------------------------
 
 
-def test_without_gsplat_there_is_nothing_to_compare_with(monkeypatch):
-    monkeypatch.setattr(rivals.importlib.util, "find_spec", lambda name: None)
-    scene = training_scene(20, 16, 16, CPU, "reference")
-    assert rivals.gsplat_step_ms(scene, WallClock(), 1) is None
+def test_without_gsplat_there_is_nothing_to_compare_with(monkeypatch, capsys):
+    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda name: None)
+    assert gpu.gsplat_step(quiet(), CPU) == "not installed"
+    assert "nothing to compare with" in capsys.readouterr().out
+
+
+def test_a_gsplat_that_breaks_off_ends_nothing(monkeypatch):
+    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(gpu.child, "run", lambda command, limit_s: (None, "not done in 9 s"))
+    report = quiet()
+    assert gpu.gsplat_step(report, CPU) == "no result: not done in 9 s"
+    assert not report.failures
 
 
 def test_the_step_of_gsplat_is_measured_on_the_same_splats(monkeypatch):
@@ -307,7 +338,7 @@ def test_the_sanitizer_s_verdict_is_its_exit_code(tmp_path, code, content):
 def test_a_sanitizer_without_time_is_no_failure(tmp_path):
     content, text = sanitizer.check_small_scene(stand_in(tmp_path, 0, 5.0), "memcheck", 0.2)
     assert content is None
-    assert "was not done" in text
+    assert "not done in" in text
 
 
 def test_the_sanitizer_is_found_in_a_toolkit(tmp_path, monkeypatch):
