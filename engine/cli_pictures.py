@@ -142,20 +142,20 @@ def _opened(
 def _targets(folder: Path, photos: tuple[Photo, ...], scene: Scene) -> list[Path]:
     """A PNG path below `folder` for each photo by its name, with its extension where two collide.
 
-    ExportError when a picture would take the place of a photo of the scene.
+    ExportError when a picture would lie among the photos of the scene.
     """
     stems = [_inside(Path(photo.name).with_suffix("").as_posix()) for photo in photos]
     unique = len(set(stems)) == len(stems)
     names = stems if unique else [_inside(photo.name) for photo in photos]
     targets = [folder / f"{name}.png" for name in names]
-    sources = {photo.path.resolve() for photo in scene.photos}
-    for target in targets:
-        if target.resolve() in sources:
-            raise ExportError(
-                f"{target} is a photo of the scene, and a picture would take its place. Choose a "
-                "folder of its own for the pictures.",
-                path=target,
-            )
+    taken = {photo.path.parent.resolve() for photo in scene.photos}
+    among = [target for target in targets if target.parent.resolve() in taken]
+    if among:
+        raise ExportError(
+            f"{among[0].parent} holds photos of the scene, and pictures there would be taken for "
+            "photos or take their place. Choose a folder of its own for the pictures.",
+            path=among[0].parent,
+        )
     return targets
 
 

@@ -150,11 +150,12 @@ def test_pictures_never_leave_their_folder(run: Path, tmp_path: Path, capsys: Ca
     assert {path: path.read_bytes() for path in (tmp_path / "images").iterdir()} == before
 
 
-def test_pictures_never_take_the_place_of_photos(
+def test_pictures_are_never_put_among_the_photos(
     run: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     folder = write_tiny_scene(tmp_path / "scene")
     before = (folder / "images" / "photo_000.png").read_bytes()
     arguments = ["render", str(run), str(folder), "--output", str(folder / "images")]
-    assert "is a photo of the scene" in failing(capsys, arguments, 1).splitlines()[-1]
+    assert f"{folder / 'images'} holds photos of the scene" in failing(capsys, arguments, 1)
+    assert len(list((folder / "images").iterdir())) == 8
     assert (folder / "images" / "photo_000.png").read_bytes() == before
