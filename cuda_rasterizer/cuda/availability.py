@@ -24,6 +24,17 @@ def unavailable_reason() -> str | None:
         compiler = nvrtc.load_compiler()
         gpu = driver.load_driver(torch.cuda.current_device())
         compiler.target_for(gpu.capability)
+        return _older_driver(gpu.version, compiler.version)
     except (RasterizerError, torch.OutOfMemoryError) as error:
         return str(error)
-    return None
+
+
+def _older_driver(driver_version: str, compiler_version: str) -> str | None:
+    """A driver loads what compilers of its own major version make, and of older ones."""
+    known, made = (version.split(".")[0] for version in (driver_version, compiler_version))
+    if int(known) >= int(made):
+        return None
+    return (
+        f"the driver knows CUDA {driver_version} and NVRTC is {compiler_version}; update the "
+        f"driver, or install cuda-bindings and NVRTC of major version {known}"
+    )

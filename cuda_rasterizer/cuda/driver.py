@@ -75,17 +75,17 @@ class Driver:
 
     def function(self, module: Any, name: str) -> Any:
         """The handle of a kernel."""
-        (function,) = self._ask("cuModuleGetFunction", module, name.encode())
+        with self._in_context():
+            (function,) = self._ask("cuModuleGetFunction", module, name.encode())
         return function
 
     def attributes(self, function: Any) -> FunctionAttributes:
         """What the compiler made of it."""
         names = ("NUM_REGS", "LOCAL_SIZE_BYTES", "SHARED_SIZE_BYTES", "MAX_THREADS_PER_BLOCK")
         kinds = self._bindings.CUfunction_attribute
-        found = [
-            self._ask("cuFuncGetAttribute", getattr(kinds, f"CU_FUNC_ATTRIBUTE_{name}"), function)
-            for name in names
-        ]
+        asked = [getattr(kinds, f"CU_FUNC_ATTRIBUTE_{name}") for name in names]
+        with self._in_context():
+            found = [self._ask("cuFuncGetAttribute", kind, function) for kind in asked]
         return FunctionAttributes(*(int(value) for (value,) in found))
 
     def resident_blocks(self, function: Any, block: int, shared_bytes: int) -> int:

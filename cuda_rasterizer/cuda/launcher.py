@@ -14,7 +14,7 @@ import torch
 from cuda_rasterizer.cuda import sources
 from cuda_rasterizer.cuda.cubin_cache import CubinCache, cache_folder, cache_key
 from cuda_rasterizer.cuda.driver import FREE_SHARED_BYTES, Driver, FunctionAttributes, load_driver
-from cuda_rasterizer.cuda.nvrtc import Compiler, load_compiler
+from cuda_rasterizer.cuda.nvrtc import OPTIONS, Compiler, load_compiler
 from cuda_rasterizer.cuda.sources import KernelSource
 from cuda_rasterizer.debug import debug_is_on
 from cuda_rasterizer.errors import RasterizerError
@@ -66,7 +66,10 @@ class CudaLauncher:
         self._stream = stream
         self._kernels: dict[str, _Loaded] = {}
         self.target = compiler.target_for(driver.capability)
-        key = cache_key(sources.modules(), sources.headers(), self.target, compiler.version)
+        self._options = (*OPTIONS, "-lineinfo") if debug_is_on() else OPTIONS
+        key = cache_key(
+            *(sources.modules(), sources.headers(), self.target, compiler.version), self._options
+        )
         self._cache = CubinCache(cache or cache_folder(), key)
 
     @property
@@ -154,7 +157,8 @@ class CudaLauncher:
     def _image(self, module: str) -> bytes:
         def build() -> bytes:
             _log.info("compiling %s for %s", module, self.target)
-            return self._compiler.compile(module, sources.modules()[module], self.target).image
+            text = sources.modules()[module]
+            return self._compiler.compile(module, text, self.target, self._options).image
 
         return self._cache.load_or_build(module, build)
 

@@ -144,9 +144,11 @@ class FakeDriver:
         return self._answer("cuModuleLoadData", f"module {len(self.loaded)}")
 
     def cuModuleGetFunction(self, module, name):
+        assert self.context == self.CONTEXT
         return self._answer("cuModuleGetFunction", name.decode())
 
     def cuFuncGetAttribute(self, kind, function):
+        assert self.context == self.CONTEXT
         return self._answer("cuFuncGetAttribute", self.function[kind])
 
     def cuFuncSetAttribute(self, function, kind, value):

@@ -149,6 +149,17 @@ def test_every_module_is_compiled_once_with_progress_and_then_comes_from_the_cac
     assert fake_driver.loaded == [TEXT.encode()] * 2
 
 
+def test_with_the_debug_switch_tools_find_the_lines_of_the_sources(
+    fake_driver, fake_nvrtc, tmp_path, monkeypatch
+):
+    made = Driver(fake_driver, 0), Compiler(fake_nvrtc), lambda: 0, tmp_path
+    CudaLauncher(*made).prepare()
+    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    CudaLauncher(*made).prepare()
+    plain, debug = (options for _, options in fake_nvrtc.compiled)
+    assert debug == [*plain, b"-lineinfo"]
+
+
 def test_whoever_hears_of_the_progress_may_break_off(launcher, fake_driver):
     def cancel(what: str) -> None:
         raise InterruptedError(what)
@@ -309,6 +320,16 @@ def test_an_absent_driver_library_is_the_reason(reason, bindings, monkeypatch):
 def test_an_old_gpu_is_the_reason(reason, bindings):
     bindings["cuda.bindings.driver"] = FakeDriver(capability=(6, 1))
     assert "the GPU is sm_61" in reason()
+
+
+@pytest.mark.usefixtures("gpu_that_torch_sees")
+def test_a_driver_older_than_the_compiler_is_the_reason(reason, bindings, monkeypatch):
+    old = bindings["cuda.bindings.driver"]
+    monkeypatch.setattr(old, "cuDriverGetVersion", lambda: (0, 12040))
+    assert reason() == (
+        "the driver knows CUDA 12.4 and NVRTC is 13.0; update the driver, or install "
+        "cuda-bindings and NVRTC of major version 12"
+    )
 
 
 @pytest.mark.usefixtures("gpu_that_torch_sees", "bindings")
