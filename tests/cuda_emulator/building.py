@@ -19,7 +19,7 @@ FLAGS = (
 )
 
 
-# Counted before functions become part of their callers: a decision is reached or not, wherever from.
+# Counted before functions become part of their callers: a decision is one, wherever it is used.
 COVERAGE_FLAGS = ("--coverage", "-fno-early-inlining", "-fno-partial-inlining")
 
 

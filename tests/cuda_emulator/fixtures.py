@@ -1,5 +1,6 @@
 """Fixtures for the CUDA kernels on the emulator, for every test folder, and what they report."""
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from cuda_rasterizer.cuda.launches import use_launcher
 from cuda_rasterizer.cuda.layout_header import LAYOUT_HEADER
 from tests.cuda_emulator import coverage
 from tests.cuda_emulator.building import build
-from tests.cuda_emulator.launcher import EmulatedLauncher
+from tests.cuda_emulator.launcher import EmulatedLauncher, Order
 
 REPORT = pytest.StashKey[list[str]]()
 LIBRARY = pytest.StashKey[coverage.CountingLibrary]()
@@ -44,10 +45,16 @@ def emulated_library(
 
 
 @pytest.fixture
-def emulated(emulated_library: coverage.CountingLibrary) -> Iterator[EmulatedLauncher]:
-    """Has backend "cuda" run on the CPU, in natural order; `ordered` shuffles it."""
+def emulated(
+    emulated_library: coverage.CountingLibrary, request: pytest.FixtureRequest
+) -> Iterator[EmulatedLauncher]:
+    """Has backend "cuda" run on the CPU, blocks and warps in an order drawn from the test's name.
+
+    So the whole suite runs shuffled, and each test at every repeat alike; `ordered` changes it.
+    """
     launcher = EmulatedLauncher(emulated_library.loaded)
-    with use_launcher(launcher):
+    name = request.node.nodeid.encode()
+    with use_launcher(launcher), launcher.ordered(Order(seed=zlib.crc32(name))):
         yield launcher
 
 
