@@ -15,6 +15,8 @@ KERNEL(sum_slots, SumSlotsParams, 256) {
     float sum = 0.0f;
     if (tiles > 0) {
         const float* slot = p.slots + int64_t(p.first_slots[splat]) * p.row_size + number;
+        // Loads go ahead of the additions, which wait for each other.
+#pragma unroll 8
         for (int32_t k = 0; k < tiles; ++k) sum += slot[k * p.row_size];
     }
     p.rows[i] = sum;

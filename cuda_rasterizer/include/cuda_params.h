@@ -14,11 +14,11 @@
 //   compact_splats      blocks(N, 256)              CompactParams   depth keys and splats of the seen
 //   depth sort: 4 passes, shift 0, 8, 16, 24, from A to B and back, so that the result is in A again
 //     sort_count        blocks(N, sort_items)       SortParams      count = totals, capacity = N
-//     sort_scan         sort_digits                 SortParams      up to 256 threads, one a block of items is
-//                                                                   enough: a multiple of 32
+//     sort_scan         sort_digits                 SortParams      32 to 256 threads; a thread for each
+//                                                                   sort_items items is enough
 //     sort_scatter      blocks(N, sort_items)       SortParams
-//   count_instances     blocks(N, 256)              EmitParams      tiles of 256 splats in depth order ->
-//   sums scan_block_sums     1, 1024 threads             ScanParams      total -> totals[1]
+//   count_instances     blocks(N, 256)              EmitParams      tiles of each 256 in depth order: sums
+//   scan_block_sums     1, 1024 threads             ScanParams      total -> totals[1]
 //   emit_instances[_narrow]  blocks(N, 256)         EmitParams      (tile, value) in depth order
 //   tile sort: shift 0, 8, ... below the bits of T - 1 (at least one pass); with narrow keys (T <= 65536):
 //     sort_count[_narrow], sort_scan, sort_scatter[_narrow]        count = totals + 1, capacity = capacity
@@ -44,11 +44,14 @@
 // each T blocks, BackwardPassParams; the names end in _deterministic where rows are slots. Geometry is any
 // of means_2d, conics, opacities, depths, absolute. Layout of a row, as the kernel used demands:
 //   blend_backward 6 moments, 3 channels; _full the same, then depth, absolute x, absolute y;
-//   _wide 6 moments, (channels at color_row, where asked for), 3 extras at extra_row; _colors alone:
-//   channels. sum_slots           blocks(N * row_size, 256)   SumSlotsParams  deterministic only: slots ->
-//   rows splat_gradients     blocks(N, 256)              SplatGradientParams background_gradient
-//   blocks(pixels * channels, 256)  BackgroundParams   per-pixel background background_sums blocks(pixels,
-//   background_pixels)  BackgroundParams   constant background, then background_total    1 BackgroundParams
+//   _wide 6 moments, (channels at color_row, where asked for), 3 extras at extra_row;
+//   _colors alone: channels.
+//
+//   sum_slots            blocks(N * row_size, 256)             SumSlotsParams       deterministic only
+//   splat_gradients      blocks(N, 256)                        SplatGradientParams
+//   background_gradient  blocks(pixels * channels, 256)        BackgroundParams     per-pixel background
+//   background_sums      blocks(pixels, background_pixels)     BackgroundParams     constant background, then
+//   background_total     1                                     BackgroundParams
 #pragma once
 
 #include "dialect.h"
