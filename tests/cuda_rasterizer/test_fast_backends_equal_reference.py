@@ -260,3 +260,25 @@ def test_a_splat_that_reaches_more_rows_of_tiles_than_a_warp_has_lanes(kernels):
     truth = draw(scene, "reference")
     assert truth.alpha[0, 10] > 0.3  # the tall one reaches the first row
     torch.testing.assert_close(found.color.double(), truth.color, rtol=1e-5, atol=3e-5)
+
+
+def test_a_splat_larger_than_any_radius_covers_the_picture(kernels):
+    """Its radius does not fit 32 bits, nor does a float32 hold the determinant of its ellipse."""
+    scene = scenes.scene_of([[0.0, 0.0, 0.3]], scales=[[1e9, 1e4, 1.0]], width=40, height=40)
+    rendering, gradients = draw_with_gradients(scene.to(torch.float32), kernels)
+    assert rendering.radii[0, 0] == 1_000_000_000
+    torch.testing.assert_close(rendering.alpha, torch.full((40, 40), 0.5), rtol=1e-6, atol=0.0)
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
+
+
+def test_dust_that_antialiasing_fades_to_its_limit_has_the_gradient_of_the_reference(kernels):
+    options = {"cutoffs": Cutoffs(alpha_floor=1e-3), "antialiased": True}
+    scene = scenes.scene_of([[0.0, 0.0, 2.0], [0.1, 0.05, 3.0]], scales=[[1e-5] * 3, [0.1] * 3])
+    scene = scene.to(torch.float32)
+    truth, true_gradients = draw_with_gradients(scene.to(torch.float64), "reference", **options)
+    found, gradients = draw_with_gradients(scene, kernels, **options)
+    assert found.radii.all()
+    torch.testing.assert_close(found.color.double(), truth.color, rtol=1e-5, atol=1e-6)
+    # Below the limit the factor is constant, so that only the opacity feels the fading.
+    for name, gradient in gradients.items():
+        assert relative_error(gradient, true_gradients[name]) < 2e-4, name

@@ -1,0 +1,42 @@
+"""Every line of the kernels and every way out of their decisions is taken on the emulator.
+
+Runs behind all other tests of the session, and only where the whole of the emulator's tests ran.
+"""
+
+import pytest
+
+from cuda_rasterizer.cuda import sources
+
+# Decisions of which one outcome cannot be had, by their text, and why.
+UNREACHABLE = {
+    "return out.radius_x > 0 && out.radius_y > 0 && out.mean_x + rx > Real(0) &&": (
+        "a determinant above 0 gives both variances, so both radii are 0 together"
+    ),
+    "if (!compute_footprint(camera, mean, p.quaternions + 4 * i, scale, f)) return;": (
+        "backward skips what forward culled, and both take the same decision"
+    ),
+}
+
+
+FOLDERS = [sources.FOLDER, sources.INCLUDE_FOLDER]
+
+
+def text_of(file: str, line: int) -> str:
+    path = next(folder / file for folder in FOLDERS if (folder / file).is_file())
+    return path.read_text(encoding="utf-8").splitlines()[line - 1].strip()
+
+
+@pytest.mark.emulator
+@pytest.mark.usefixtures("whole_emulator_suite")
+def test_every_line_and_branch_of_the_kernels_was_reached(emulated_library, kernel_report):
+    reached = emulated_library.gather(FOLDERS)
+    kernel_report += ["reached on the emulator:", *reached.table()]
+    modules = {path.name for path in sources.FOLDER.glob("*.cu")}
+    assert modules <= {file for file, _ in reached.lines}
+    assert not [place for place, count in reached.lines.items() if count == 0]
+    open_ways = {
+        f"{file}:{line}: {text_of(file, line)}": ways
+        for (file, line), ways in reached.branches.items()
+        if not all(ways) and text_of(file, line) not in UNREACHABLE
+    }
+    assert not open_ways, "by decision, how often each way out was taken"
