@@ -211,9 +211,12 @@ def test_a_cancelled_or_failed_load_lets_the_folder_go(
     driver.open(scene, tmp_path / "other", start=False)
     driver.ask(m.ResumeRun(folder, scene=tmp_path / "nowhere"), m.Failed)
     FolderLock(folder).release()
+    driver.reach(State.EMPTY)
+    known = len(driver.all(m.StateChanged))
     driver.post(m.ResumeRun(folder))
     driver.post(m.CancelLoading())
-    driver.reach(State.EMPTY)
+    driver.wait(m.StateChanged, known + 2)  # loading, and empty again
+    assert driver.state is State.EMPTY
     FolderLock(folder).release()
     driver.post(m.ResumeRun(folder, (("iterations", 3),)))
     assert driver.wait(m.Finished, 2).step == 3
