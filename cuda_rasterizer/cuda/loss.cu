@@ -95,22 +95,40 @@ SPLATSCOPE_FUNCTION Fields fields_of(float x, float y) {
     return {x, y, fused(x, x, y * y), x * y};
 }
 
-SPLATSCOPE_FUNCTION void blur_fields(const Fields* own, int channels, float* sums) {
+// The common distance as a constant, so that no address of a tap has to be worked out.
+struct Three {
+    SPLATSCOPE_FUNCTION constexpr operator int() const { return 3; }
+};
+
+template <typename Distance>
+SPLATSCOPE_FUNCTION void blur_fields(const Fields* own, Distance distance, float* sums) {
 #pragma unroll
     for (int f = 0; f < 4; ++f) sums[f] = 0.0f;
 #pragma unroll
     for (int k = 0; k < taps; ++k) {
-        const Fields fields = own[k * channels];
+        const Fields fields = own[k * distance];
 #pragma unroll
         for (int f = 0; f < 4; ++f) sums[f] = fused(weight_of(k), fields.field[f], sums[f]);
     }
 }
 
-SPLATSCOPE_FUNCTION float blur_across(const float* own, int channels) {
+SPLATSCOPE_FUNCTION void blur_across(const Fields* own, int channels, float* sums) {
+    if (channels == 3)
+        blur_fields(own, Three(), sums);
+    else
+        blur_fields(own, channels, sums);
+}
+
+template <typename Distance>
+SPLATSCOPE_FUNCTION float blur_numbers(const float* own, Distance distance) {
     float sum = 0.0f;
 #pragma unroll
-    for (int k = 0; k < taps; ++k) sum = fused(weight_of(k), own[k * channels], sum);
+    for (int k = 0; k < taps; ++k) sum = fused(weight_of(k), own[k * distance], sum);
     return sum;
+}
+
+SPLATSCOPE_FUNCTION float blur_across(const float* own, int channels) {
+    return channels == 3 ? blur_numbers(own, Three()) : blur_numbers(own, channels);
 }
 
 // The sum over the block in a fixed order; whole in thread 0. `warp_sums` is shared, and free again after.
@@ -138,7 +156,6 @@ KERNEL(measure_loss, LossParams<float>, loss_columns) {
     read_row(share, p.render, share.begin - ssim_radius, p.height, x);
     read_row(share, p.target, share.begin - ssim_radius, p.height, y);
     // Two tiles in turn: while one is read, the next row is written to the other.
-#pragma unroll 2
     for (int turn = 0; turn < share.end - share.begin + 2 * ssim_radius; ++turn) {
         Fields* tile = tiles + (turn & 1) * longest_tile;
 #pragma unroll
@@ -155,7 +172,7 @@ KERNEL(measure_loss, LossParams<float>, loss_columns) {
         const Fields centre = own[ssim_radius * share.channels];
         if (row >= share.begin && row < share.end) difference += absolute(centre.field[0] - centre.field[1]);
         float fields[4];
-        blur_fields(own, share.channels, fields);
+        blur_across(own, share.channels, fields);
 #pragma unroll
         for (int f = 0; f < 4; ++f) fields[f] = blur_down(fields[f], pending[f]);
         const int blurred_row = row - ssim_radius;
@@ -207,6 +224,7 @@ KERNEL(differentiate_loss, LossPassParams, loss_columns) {
 #pragma unroll
     for (int f = 0; f < 3; ++f)
         read_row(share, loss.maps + f * plane, share.begin - ssim_radius, loss.height, numbers[f]);
+    // Two rows a turn, so that the compiler has not to move the sums from one place to the next.
 #pragma unroll 2
     for (int turn = 0; turn < share.end - share.begin + 2 * ssim_radius; ++turn) {
         float* tile = tiles + (turn & 1) * (3 * longest_tile);
