@@ -19,6 +19,7 @@ SEVERITIES = (
     ("ok", "✔", "In order", "good"),
 )
 SHOWN_OF_ONE_KIND = 100
+NAMED_TOGETHER = 3  # `grouped` names so many; where there are no more, nothing need unfold
 
 
 class FindingsPanel(Panel):
@@ -90,6 +91,8 @@ class FindingsPanel(Panel):
         if len(together) == len(findings):
             return [_paragraph(finding) for finding in findings]
         parts = [_paragraph(finding) for finding in together]
+        if len(findings) <= NAMED_TOGETHER:
+            return parts
         if code not in self._unfolded:
             return [*parts, self._link(code, f"▸ show all {len(findings):,}")]
         parts.append(self._link(code, "▾ show them together"))
