@@ -126,48 +126,45 @@ class GaussianRasterizer(nn.Module):
         world_to_camera, intrinsics = _camera_of(settings)
         opacities = opacities.reshape(-1)
         scales = scales * settings.scale_modifier
-        camera: dict[str, Any] = {
-            "world_to_camera": world_to_camera,
-            "intrinsics": intrinsics,
-            "width": settings.image_width,
-            "height": settings.image_height,
-            "antialiased": bool(settings.antialiasing),
-            "backend": self.backend or os.environ.get(BACKEND_VARIABLE, "auto"),
-        }
-        splats = (means, rotations, scales, opacities)
         features, sh = _colors_of(shs, colors_precomp)
         picture = rasterize(
-            *splats,
+            means,
+            rotations,
+            scales,
+            opacities,
+            world_to_camera=world_to_camera,
+            intrinsics=intrinsics,
+            width=settings.image_width,
+            height=settings.image_height,
             features=features,
             sh=sh,
             sh_degree=None if sh is None else settings.sh_degree,
             background=settings.bg,
-            **camera,
+            antialiased=bool(settings.antialiasing),
+            inverse_depth=settings.antialiasing is not None,
+            backend=self.backend or os.environ.get(BACKEND_VARIABLE, "auto"),
         )
         box.listen(picture)
-        color = picture.color.permute(2, 0, 1).contiguous()
-        radii = picture.radii.amax(dim=1)
-        if settings.antialiasing is None:
-            return color, radii
-        inverse = rasterize(*splats, features=_inverse_depths(means, world_to_camera), **camera)
-        box.listen(inverse)
-        return color, radii, inverse.color.permute(2, 0, 1).contiguous()
+        results = picture.color.permute(2, 0, 1).contiguous(), picture.radii.amax(dim=1)
+        if picture.inverse_depth is None:
+            return results
+        return *results, picture.inverse_depth[None].contiguous()
 
 
 class _ScreenGradient:
-    """The gradient of the centres in pixels, summed over the pictures of one call."""
+    """The gradient of the centres in pixels, on its way from the picture to `means2D`."""
 
     def __init__(self, width: int, height: int) -> None:
         self._to_ndc = (width / 2, height / 2)
         self._pixels: Tensor | None = None
 
     def listen(self, picture: Rendering) -> None:
-        """Have the picture's backward add its gradient."""
+        """Have the picture's backward leave its gradient here."""
         if picture.means_2d.requires_grad:
-            picture.means_2d.register_hook(self._add)  # type: ignore[no-untyped-call]
+            picture.means_2d.register_hook(self._keep)  # type: ignore[no-untyped-call]
 
-    def _add(self, gradient: Tensor) -> None:
-        self._pixels = gradient if self._pixels is None else self._pixels + gradient
+    def _keep(self, gradient: Tensor) -> None:
+        self._pixels = gradient
 
     def take_into(self, result: Tensor) -> Tensor:
         """Put it into the zeros of `result` in NDC units, and forget it: another may come.
@@ -289,11 +286,3 @@ def _require_center(view: Tensor, campos: Tensor) -> None:
             f"campos is {campos.tolist()}, but the camera of viewmatrix is at {center.tolist()}. "
             "Spherical harmonics are seen from there, so the two must agree."
         )
-
-
-def _inverse_depths(means: Tensor, world_to_camera: Tensor) -> Tensor:
-    """(splats, 1) of 1 / z; 0 where a splat is not drawn because it is too near or behind."""
-    view = world_to_camera.to(means)
-    depths = means @ view[2, :3] + view[2, 3]
-    drawn = depths > CLASSIC.near
-    return torch.where(drawn, 1 / torch.where(drawn, depths, 1.0), 0.0)[:, None]

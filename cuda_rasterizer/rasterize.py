@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,6 +34,7 @@ class Rendering:
         means_2d: splat centres in pixels; `retain_grad()` before backward keeps its gradient.
         absolute_gradient: with `absolute_gradient=True`, zeros until backward fills it with the sum
             over pixels of |gradient of means_2d|, by component.
+        inverse_depth: with `inverse_depth=True`, the sum of 1 / z weighted as the colours are.
     """
 
     color: Float[Tensor, "height width channels"]
@@ -42,6 +43,7 @@ class Rendering:
     radii: Int32[Tensor, "splats 2"]
     means_2d: Float[Tensor, "splats 2"]
     absolute_gradient: Float[Tensor, "splats 2"] | None = None
+    inverse_depth: Float[Tensor, "height width"] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def rasterize(
     antialiased: bool = False,
     raw: bool = False,
     absolute_gradient: bool = False,
+    inverse_depth: bool = False,
     backend: str = "auto",
 ) -> Rendering:
     """Draws splats as a pinhole camera sees them (Kerbl et al. 2023).
@@ -101,6 +104,7 @@ def rasterize(
         antialiased: keep the energy of splats smaller than a pixel (Yu et al. 2024).
         raw: scales and opacities are given as training holds them, and have their gradients so.
         absolute_gradient: have backward fill `Rendering.absolute_gradient` (not with "reference").
+        inverse_depth: draw `Rendering.inverse_depth` too, as one more channel.
         backend: "auto" (the fastest on the device of the means), "cuda" (float32 only), "cpu" or
             "reference".
 
@@ -125,8 +129,13 @@ def rasterize(
             raise RasterizerError(
                 "the reference backend has no absolute gradient; use backend='cpu' or 'cuda' for it"
             )
-        return _draw_reference(splats, view)
-    return _draw_by_kernels(name, splats, view, absolute_gradient)
+        rendering = _draw_reference(splats, view, inverse_depth)
+    else:
+        rendering = _draw_by_kernels(name, splats, view, absolute_gradient, inverse_depth)
+    if not inverse_depth:
+        return rendering
+    color, inverse = rendering.color[..., :-1], rendering.color[..., -1]
+    return replace(rendering, color=color, inverse_depth=inverse)
 
 
 def _require_ceiling_below_one(cutoffs: Cutoffs, dtype: torch.dtype) -> None:
@@ -139,7 +148,11 @@ def _require_ceiling_below_one(cutoffs: Cutoffs, dtype: torch.dtype) -> None:
 
 
 def _draw_by_kernels(
-    name: str, splats: _Splats, view: View, with_absolute_gradient: bool
+    name: str,
+    splats: _Splats,
+    view: View,
+    with_absolute_gradient: bool,
+    with_inverse_depth: bool,
 ) -> Rendering:
     means_2d, conics, depths, opacities, colors, radii = autograd.apply(
         autograd.Project,
@@ -156,14 +169,17 @@ def _draw_by_kernels(
         name,
     )
     absolute = torch.zeros_like(means_2d) if with_absolute_gradient else None
+    colors, background = colors if splats.features is None else splats.features, splats.background
+    if with_inverse_depth:
+        colors, background = _with_inverse_depth(colors, background, depths, radii)
     color, alpha, depth = autograd.apply(
         autograd.Blend,
         means_2d,
         conics,
         depths,
         opacities,
-        colors if splats.features is None else splats.features,
-        splats.background,
+        colors,
+        background,
         radii,
         (view.width, view.height),
         view.cutoffs,
@@ -173,7 +189,18 @@ def _draw_by_kernels(
     return Rendering(color, alpha, depth, radii, means_2d, absolute)
 
 
-def _draw_reference(splats: _Splats, view: View) -> Rendering:
+def _with_inverse_depth(
+    colors: Tensor, background: Tensor | None, depths: Tensor, radii: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """One more channel: 1 / z over a background of 0; z is 0 where a splat is not seen."""
+    seen = radii[:, 0] > 0
+    inverse = torch.where(seen, 1 / torch.where(seen, depths, 1.0), 0.0)
+    if background is not None:
+        background = torch.nn.functional.pad(background, (0, 1))
+    return torch.cat([colors, inverse[:, None]], dim=1), background
+
+
+def _draw_reference(splats: _Splats, view: View, with_inverse_depth: bool) -> Rendering:
     sh: Tensor | tuple[Tensor, Tensor] | None = splats.sh_dc
     if splats.sh_dc is not None and splats.sh_rest is not None:
         sh = (splats.sh_dc, splats.sh_rest)
@@ -193,9 +220,15 @@ def _draw_reference(splats: _Splats, view: View) -> Rendering:
         antialiased=view.antialiased,
         raw=view.raw,
     )
+    background = splats.background
+    if with_inverse_depth:
+        colors, background = _with_inverse_depth(
+            projected.colors, background, projected.depths, projected.radii
+        )
+        projected = replace(projected, colors=colors)
     blended = reference.blend(
         projected,
-        background=splats.background,
+        background=background,
         width=view.width,
         height=view.height,
         cutoffs=view.cutoffs,

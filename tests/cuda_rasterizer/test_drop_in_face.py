@@ -186,6 +186,23 @@ def test_inverse_depth_is_alpha_over_z_and_has_a_gradient(backend):
     assert float(scene.means.grad[0, 2]) == pytest.approx(-0.5 / 2.5**2, rel=1e-5)
 
 
+@pytest.mark.parametrize("channels", [3, 5])
+def test_inverse_depth_is_drawn_beside_any_colours(backend, channels):
+    drawn = of_backend(backend, scenes.random_scene(12, 25, 24, 15, channels=channels))
+    found = {}
+    for name in (backend, "reference"):
+        scene = drawn.with_gradients()
+        arguments = arguments_of(scene)
+        settings = settings_for(scene, antialiasing=True)
+        color, _, inverse = GaussianRasterizer(settings, name)(**arguments)
+        assert color.shape == (channels, scene.height, scene.width)
+        (color.square().mean() + inverse.square().sum()).backward()
+        gradients = {leaf: tensor.grad for leaf, tensor in scene.leaves()}
+        found[name] = {"inverse": inverse, **gradients, "means2D": arguments["means2D"].grad}
+    for what, expected in found["reference"].items():
+        assert_close(found[backend][what], expected, what)
+
+
 def test_programs_that_do_not_know_antialiasing_get_two_results(backend):
     scene = of_backend(backend, scenes.random_scene(4, 5, 16, 12))
     assert len(GaussianRasterizer(settings_for(scene), backend)(**arguments_of(scene))) == 2
