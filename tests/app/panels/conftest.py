@@ -4,7 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from pytestqt.qtbot import QtBot
 
+from app.panels.settings_panel import SettingsPanel
+from tests.app.panels.desk import Desk
 from tests.leak_checks import no_timer_is_left, no_window_is_left
 
 __all__ = ["no_timer_is_left", "no_window_is_left"]
@@ -29,3 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def own_preferences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's preferences."""
     monkeypatch.setenv("SPLATSCOPE_CONFIG_DIR", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def desk(qtbot: QtBot) -> Desk:
+    """A shown settings panel with all groups open."""
+    panel = SettingsPanel()
+    qtbot.addWidget(panel)
+    panel.resize(280, 700)
+    panel.list.set_closed_groups([])
+    panel.show()
+    qtbot.waitExposed(panel)
+    return Desk(panel)

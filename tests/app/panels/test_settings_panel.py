@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QKeySequence, QShortcut, QWheelEvent
@@ -7,11 +5,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QSlider, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.preset_menu import PresetMenu
-from app.panels.setting_row import POST_INTERVAL_MS, SettingRow
-from app.panels.settings_panel import SettingsPanel
+from app.panels.setting_row import POST_INTERVAL_MS
 from engine.messages import (
-    Command,
     CommandRefused,
     PruneNow,
     Refined,
@@ -20,57 +15,9 @@ from engine.messages import (
     State,
     StateChanged,
 )
-from engine.settings import Settings, all_settings
-from tests.app.panels.engine_events import run_started, scene_opened, stepped
-
-
-class Desk:
-    """A shown panel, what it posted, and what it said before a run."""
-
-    def __init__(self, panel: SettingsPanel) -> None:
-        self.panel = panel
-        self.posted: list[Command] = []
-        self.start_values: list[Settings] = []
-        panel.posted.connect(self.posted.append)
-        panel.start_values_changed.connect(self.start_values.append)
-
-    def begin_run(self, settings: Settings | None = None, step: int = 0) -> None:
-        self.panel.handle(scene_opened(extent=4.0))
-        self.panel.handle(run_started(settings or self.panel.settings(), step))
-        self.panel.set_state(State.TRAINING)
-
-    def type(self, name: str, text: str) -> None:
-        field = self.row(name).field
-        assert field is not None
-        field.selectAll()
-        QTest.keyClicks(field, text)
-        QTest.keyClick(field, Qt.Key.Key_Return)
-
-    def row(self, name: str) -> SettingRow:
-        return self.panel.row(name)
-
-    def text(self, name: str) -> str:
-        field = self.row(name).field
-        assert field is not None
-        return field.text()
-
-    def apply(self, step: int) -> None:
-        """Acknowledge everything posted, as the engine does between two steps."""
-        for command in self.posted:
-            assert isinstance(command, SetSetting)
-            self.panel.handle(SettingApplied(1, step, command.name, 0, command.value))
-        self.posted.clear()
-
-
-@pytest.fixture
-def desk(qtbot: QtBot) -> Desk:
-    panel = SettingsPanel()
-    qtbot.addWidget(panel)
-    panel.resize(280, 700)
-    panel.list.set_closed_groups([])
-    panel.show()
-    qtbot.waitExposed(panel)
-    return Desk(panel)
+from engine.settings import all_settings
+from tests.app.panels.desk import Desk
+from tests.app.panels.engine_events import run_started, stepped
 
 
 def test_every_declared_setting_has_a_row_with_name_and_meaning(desk: Desk) -> None:
@@ -320,63 +267,6 @@ def test_a_refine_setting_tells_when_it_took_hold(desk: Desk, qtbot: QtBot) -> N
     assert row.badge_text == "next refine · step 4,300"
     desk.panel.handle(Refined(1, 4_300, 1, 1, 1, 1_000))
     qtbot.waitUntil(lambda: row.badge_text == "applied at step 4,300", timeout=2_000)
-
-
-def test_search_shows_matching_rows_only_and_opens_their_groups(desk: Desk) -> None:
-    desk.panel.list.set_closed_groups(["loss"])
-    desk.panel.list.search.setText("ssim")
-    shown = {info.name for info in all_settings() if desk.row(info.name).isVisible()}
-    assert "ssim_weight" in shown
-    assert "scale_lr" not in shown
-    desk.panel.list.search.setText("")
-    assert desk.row("scale_lr").isVisible()
-    assert not desk.row("ssim_weight").isVisible()  # its group is closed again
-
-
-def test_a_search_without_result_says_so(desk: Desk) -> None:
-    desk.panel.list.search.setText("zebra")
-    assert not any(desk.row(info.name).isVisible() for info in all_settings())
-    assert "zebra" in desk.panel.list.nothing.text()
-    assert desk.panel.list.nothing.isVisible()
-
-
-def test_the_changed_filter_shows_what_differs_from_the_preset(desk: Desk) -> None:
-    desk.type("opacity_lr", "0.05")
-    desk.panel.list.only_changed.setChecked(True)
-    shown = [info.name for info in all_settings() if desk.row(info.name).isVisible()]
-    assert shown == ["opacity_lr"]
-
-
-def test_a_preset_is_saved_as_differences_and_loads_into_a_run(desk: Desk, tmp_path: Path) -> None:
-    menu = desk.panel.findChild(PresetMenu)
-    assert menu is not None
-    desk.type("opacity_lr", "0.05")
-    file = tmp_path / "bright.toml"
-    menu.save(file)
-    assert file.read_text(encoding="utf-8").strip() == "opacity_lr = 0.05"
-    assert desk.panel.summary == "bright"
-    menu.load("classic")
-    assert desk.panel.summary == "classic"
-    assert desk.panel.settings() == Settings()
-    desk.begin_run()
-    menu.load(file)
-    assert [(c.name, c.value) for c in desk.posted if isinstance(c, SetSetting)] == [
-        ("opacity_lr", 0.05)
-    ]
-    desk.apply(3)
-    desk.panel.undo()
-    assert desk.panel.settings()["opacity_lr"] == 0.025
-
-
-def test_a_broken_preset_is_told_and_changes_nothing(desk: Desk, tmp_path: Path) -> None:
-    menu = desk.panel.findChild(PresetMenu)
-    assert menu is not None
-    file = tmp_path / "broken.toml"
-    file.write_text("opacity_rl = 0.05", encoding="utf-8")
-    menu.load(file)
-    assert "opacity_rl" in desk.panel.message.text()
-    assert desk.panel.message.isVisible()
-    assert desk.panel.settings() == Settings()
 
 
 def test_undo_keys_pass_an_untouched_field_and_serve_a_half_typed_one(desk: Desk) -> None:

@@ -1,0 +1,65 @@
+"""Searching the settings, showing only changes, and presets."""
+
+from pathlib import Path
+
+from app.panels.preset_menu import PresetMenu
+from engine.messages import SetSetting
+from engine.settings import Settings, all_settings
+from tests.app.panels.desk import Desk
+
+
+def test_search_shows_matching_rows_only_and_opens_their_groups(desk: Desk) -> None:
+    desk.panel.list.set_closed_groups(["loss"])
+    desk.panel.list.search.setText("ssim")
+    shown = {info.name for info in all_settings() if desk.row(info.name).isVisible()}
+    assert "ssim_weight" in shown
+    assert "scale_lr" not in shown
+    desk.panel.list.search.setText("")
+    assert desk.row("scale_lr").isVisible()
+    assert not desk.row("ssim_weight").isVisible()  # its group is closed again
+
+
+def test_a_search_without_result_says_so(desk: Desk) -> None:
+    desk.panel.list.search.setText("zebra")
+    assert not any(desk.row(info.name).isVisible() for info in all_settings())
+    assert "zebra" in desk.panel.list.nothing.text()
+    assert desk.panel.list.nothing.isVisible()
+
+
+def test_the_changed_filter_shows_what_differs_from_the_preset(desk: Desk) -> None:
+    desk.type("opacity_lr", "0.05")
+    desk.panel.list.only_changed.setChecked(True)
+    shown = [info.name for info in all_settings() if desk.row(info.name).isVisible()]
+    assert shown == ["opacity_lr"]
+
+
+def test_a_preset_is_saved_as_differences_and_loads_into_a_run(desk: Desk, tmp_path: Path) -> None:
+    menu = desk.panel.findChild(PresetMenu)
+    assert menu is not None
+    desk.type("opacity_lr", "0.05")
+    file = tmp_path / "bright.toml"
+    menu.save(file)
+    assert file.read_text(encoding="utf-8").strip() == "opacity_lr = 0.05"
+    assert desk.panel.summary == "bright"
+    menu.load("classic")
+    assert desk.panel.summary == "classic"
+    assert desk.panel.settings() == Settings()
+    desk.begin_run()
+    menu.load(file)
+    assert [(c.name, c.value) for c in desk.posted if isinstance(c, SetSetting)] == [
+        ("opacity_lr", 0.05)
+    ]
+    desk.apply(3)
+    desk.panel.undo()
+    assert desk.panel.settings()["opacity_lr"] == 0.025
+
+
+def test_a_broken_preset_is_told_and_changes_nothing(desk: Desk, tmp_path: Path) -> None:
+    menu = desk.panel.findChild(PresetMenu)
+    assert menu is not None
+    file = tmp_path / "broken.toml"
+    file.write_text("opacity_rl = 0.05", encoding="utf-8")
+    menu.load(file)
+    assert "opacity_rl" in desk.panel.message.text()
+    assert desk.panel.message.isVisible()
+    assert desk.panel.settings() == Settings()
