@@ -138,7 +138,8 @@ SPLATSCOPE_FUNCTION bool compute_footprint(const Camera<Real>& camera, const Vec
     f.b = dot(f.u0, f.u1);
     f.c = variance_y + dilation;
     f.determinant = f.determinant_before + dilation * (variance_x + variance_y) + dilation * dilation;
-    return f.determinant > Real(0) && is_finite(f.determinant);
+    // Backward divides by it, so that its inverse must be a number too; neither 0 nor what is next to it.
+    return is_finite(f.determinant) && is_finite(Real(1) / f.determinant);
 }
 
 // Factor on the opacity that keeps a splat's energy in spite of the dilation (Mip-Splatting, Yu et al. 2024).

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,10 +18,9 @@ FLAGS = (
     *("-std=c++17", "-O2", "-fPIC", "-fno-exceptions", "-ffp-contract=off", "-fno-math-errno"),
     *("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unknown-pragmas"),
 )
-
-
 # Counted before functions become part of their callers: a decision is one, wherever it is used.
 COVERAGE_FLAGS = ("--coverage", "-fno-early-inlining", "-fno-partial-inlining")
+KEPT_SECONDS = 3 * 24 * 3600
 
 
 class EmulatorError(AssertionError):
@@ -79,7 +79,18 @@ def build(
         if not library.is_file():
             extra = ["--coverage"] if coverage else []
             _run([compiler, "-shared", *extra, *map(str, objects), "-o", str(library)])
+        _forget_what_is_old(cache, [*objects, library])
         return library
+
+
+def _forget_what_is_old(cache: Path, used: Iterable[Path]) -> None:
+    """Keeps what some session used within the last days."""
+    for path in used:
+        path.touch()
+    long_ago = time.time() - KEPT_SECONDS
+    for path in cache.glob("*-*.*"):
+        if path.stat().st_mtime < long_ago and path.with_suffix(".o") not in used:
+            path.unlink()  # a .gcno goes with its object
 
 
 def _run(command: list[str]) -> None:

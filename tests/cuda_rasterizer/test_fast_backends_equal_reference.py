@@ -271,6 +271,26 @@ def test_a_splat_larger_than_any_radius_covers_the_picture(kernels):
     assert all(gradient.isfinite().all() for gradient in gradients.values())
 
 
+@pytest.mark.parametrize("scale", [[1e-11] * 3, [0.1, 1e-19, 1e-19]], ids=["speck", "hair"])
+def test_a_splat_too_thin_for_float32_shows_nowhere_and_has_finite_gradients(kernels, scale):
+    """Nothing widens it. It lies on a corner of four tiles, all of which its box touches.
+
+    The speck has a determinant with no inverse, the hair one that its conic cannot be multiplied
+    out to.
+    """
+    scene = scenes.scene_of(
+        [[-0.2, -0.2, 2.0]],
+        scales=[scale],
+        quaternions=[[0.9, 0.1, -0.2, 0.4]],
+        width=40,
+        height=40,
+    )
+    options = {"cutoffs": Cutoffs(dilation=0.0)}
+    rendering, gradients = draw_with_gradients(scene.to(torch.float32), kernels, **options)
+    assert not rendering.alpha.any()
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
+
+
 def test_dust_that_antialiasing_fades_to_its_limit_has_the_gradient_of_the_reference(kernels):
     options = {"cutoffs": Cutoffs(alpha_floor=1e-3), "antialiased": True}
     scene = scenes.scene_of([[0.0, 0.0, 2.0], [0.1, 0.05, 3.0]], scales=[[1e-5] * 3, [0.1] * 3])
