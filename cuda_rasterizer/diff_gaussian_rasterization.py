@@ -37,7 +37,7 @@ class GaussianRasterizationSettings(NamedTuple):
         tanfovx: tangent of half the horizontal field of view.
         tanfovy: tangent of half the vertical field of view.
         bg: (channels) background colour.
-        scale_modifier: every scale is multiplied by it.
+        scale_modifier: every scale is multiplied by it; covariances are not.
         viewmatrix: (4, 4) world to camera, transposed; rigid.
         projmatrix: (4, 4) `viewmatrix` times the transposed projection; may be off-centre.
         sh_degree: bands of spherical harmonics in use.
@@ -93,7 +93,7 @@ class GaussianRasterizer(nn.Module):
         colors_precomp: Float[Tensor, "splats channels"] | None = None,
         scales: Float[Tensor, "splats 3"] | None = None,
         rotations: Float[Tensor, "splats 4"] | None = None,
-        cov3D_precomp: Tensor | None = None,
+        cov3D_precomp: Float[Tensor, "splats 6"] | None = None,
     ) -> tuple[Tensor, ...]:
         """Draws the splats.
 
@@ -106,7 +106,8 @@ class GaussianRasterizer(nn.Module):
             colors_precomp: colours, drawn as they are.
             scales: standard deviations along the splat's axes.
             rotations: quaternions (w, x, y, z) of any norm.
-            cov3D_precomp: refused; give `scales` and `rotations`.
+            cov3D_precomp: (splats, 6) covariances in the place of scales and rotations: xx, xy, xz,
+                yy, yz, zz. Their projection is plain torch, and slower.
 
         Returns:
             The picture (channels, height, width) and the radii (splats,) int32, 0 where a splat is
@@ -117,7 +118,7 @@ class GaussianRasterizer(nn.Module):
             RasterizerError: arguments do not fit each other, or the backend cannot be used here.
         """
         settings = self.raster_settings
-        scales, rotations = _shape_of(scales, rotations, cov3D_precomp)
+        scales, rotations, covariances = _shapes_of(scales, rotations, cov3D_precomp)
         box = _ScreenGradient(settings.image_width, settings.image_height)
         means = means3D
         if means2D is not None and means2D.requires_grad:
@@ -125,13 +126,15 @@ class GaussianRasterizer(nn.Module):
             means = apply(_CarryScreenGradient, means3D, means2D, box)
         world_to_camera, intrinsics = _camera_of(settings)
         opacities = opacities.reshape(-1)
-        scales = scales * settings.scale_modifier
+        if scales is not None:
+            scales = scales * settings.scale_modifier
         features, sh = _colors_of(shs, colors_precomp)
         picture = rasterize(
             means,
             rotations,
             scales,
             opacities,
+            covariances=covariances,
             world_to_camera=world_to_camera,
             intrinsics=intrinsics,
             width=settings.image_width,
@@ -201,18 +204,22 @@ def _is_given(tensor: Tensor | None) -> bool:
     return tensor is not None and tensor.numel() > 0
 
 
-def _shape_of(
-    scales: Tensor | None, rotations: Tensor | None, covariances: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    if _is_given(covariances):
-        raise RasterizerError(
-            "cov3D_precomp is not supported here: give scales and rotations instead (in most "
-            "programs: switch off compute_cov3D_python)"
-        )
-    if scales is None or rotations is None:
-        missing = "scales" if scales is None else "rotations"
-        raise RasterizerError(f"{missing} are missing; expected both scales and rotations")
-    return scales, rotations
+def _shapes_of(
+    scales: Tensor | None, rotations: Tensor | None, upper: Tensor | None
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Scales and rotations, or covariances; of no splats, those that are given at all."""
+    if upper is None or not _is_given(upper):
+        missing = "scales" if scales is None else "rotations" if rotations is None else None
+        if missing:
+            raise RasterizerError(
+                f"{missing} are missing; expected scales and rotations, or cov3D_precomp"
+            )
+        return scales, rotations, None
+    if _is_given(scales) or _is_given(rotations):
+        raise RasterizerError("expected scales and rotations, or cov3D_precomp, but not both")
+    if upper.dim() != 2 or upper.shape[1] != 6:
+        raise RasterizerError(f"cov3D_precomp has shape {tuple(upper.shape)}; expected (splats, 6)")
+    return None, None, upper[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
 
 
 def _colors_of(

@@ -14,6 +14,7 @@ from cuda_rasterizer.cutoffs import CLASSIC, Cutoffs
 from cuda_rasterizer.debug import debug_is_on
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import View
+from cuda_rasterizer.projected import Projected
 from cuda_rasterizer.spherical_harmonics import coefficient_count, degree_of
 
 if TYPE_CHECKING:
@@ -48,11 +49,15 @@ class Rendering:
 
 @dataclass(frozen=True)
 class _Splats:
-    """Checked arguments; colours are `features`, or SH as (dc, rest)."""
+    """Checked arguments; colours are `features`, or SH as (dc, rest).
+
+    Shapes are quaternions and scales, or covariances.
+    """
 
     means: Tensor
-    quaternions: Tensor
-    scales: Tensor
+    quaternions: Tensor | None
+    scales: Tensor | None
+    covariances: Tensor | None
     opacities: Tensor
     features: Tensor | None
     sh_dc: Tensor | None
@@ -64,10 +69,11 @@ class _Splats:
 
 def rasterize(
     means: Float[Tensor, "splats 3"],
-    quaternions: Float[Tensor, "splats 4"],
-    scales: Float[Tensor, "splats 3"],
+    quaternions: Float[Tensor, "splats 4"] | None,
+    scales: Float[Tensor, "splats 3"] | None,
     opacities: Float[Tensor, "splats"],
     *,
+    covariances: Float[Tensor, "splats 3 3"] | None = None,
     world_to_camera: Float[Tensor, "4 4"],
     intrinsics: Float[Tensor, "3 3"],
     width: int,
@@ -90,6 +96,8 @@ def rasterize(
         quaternions: (w, x, y, z) of any norm.
         scales: standard deviations along the splat's axes; their logarithms with `raw`.
         opacities: between 0 and 1; their logits with `raw`.
+        covariances: in the world, symmetric, in the place of quaternions and scales, which are then
+            None. They are projected by plain torch, which is slower, whatever the backend.
         world_to_camera: rigid; camera axes are x right, y down, z forward.
         intrinsics: pixels; fx, fy, cx, cy are read. A skew is refused where it can be read without
             waiting for a GPU, else not looked at. Has no gradient.
@@ -118,7 +126,8 @@ def rasterize(
     if width < 1 or height < 1:
         raise RasterizerError(f"the picture is {width} x {height} pixels; both must be at least 1")
     splats = _checked(
-        means, quaternions, scales, opacities, features, sh, world_to_camera, intrinsics
+        *(means, quaternions, scales, covariances, opacities),
+        *(features, sh, world_to_camera, intrinsics),
     )
     _require_ceiling_below_one(cutoffs, splats.means.dtype)
     degree = _degree_in_use(splats, sh_degree)
@@ -154,6 +163,33 @@ def _draw_by_kernels(
     with_absolute_gradient: bool,
     with_inverse_depth: bool,
 ) -> Rendering:
+    if splats.covariances is None:
+        projected = _project_by_kernels(name, splats, view)
+    else:
+        projected = _project_by_reference(splats, view)
+    means_2d, radii = projected.means_2d, projected.radii
+    absolute = torch.zeros_like(means_2d) if with_absolute_gradient else None
+    colors, background = projected.colors, splats.background
+    if with_inverse_depth:
+        colors, background = _with_inverse_depth(colors, background, projected.depths, radii)
+    color, alpha, depth = autograd.apply(
+        autograd.Blend,
+        means_2d,
+        projected.conics,
+        projected.depths,
+        projected.opacities,
+        colors,
+        background,
+        radii,
+        (view.width, view.height),
+        view.cutoffs,
+        absolute,
+        name,
+    )
+    return Rendering(color, alpha, depth, radii, means_2d, absolute)
+
+
+def _project_by_kernels(name: str, splats: _Splats, view: View) -> Projected:
     means_2d, conics, depths, opacities, colors, radii = autograd.apply(
         autograd.Project,
         splats.means,
@@ -168,25 +204,8 @@ def _draw_by_kernels(
         view,
         name,
     )
-    absolute = torch.zeros_like(means_2d) if with_absolute_gradient else None
-    colors, background = colors if splats.features is None else splats.features, splats.background
-    if with_inverse_depth:
-        colors, background = _with_inverse_depth(colors, background, depths, radii)
-    color, alpha, depth = autograd.apply(
-        autograd.Blend,
-        means_2d,
-        conics,
-        depths,
-        opacities,
-        colors,
-        background,
-        radii,
-        (view.width, view.height),
-        view.cutoffs,
-        absolute,
-        name,
-    )
-    return Rendering(color, alpha, depth, radii, means_2d, absolute)
+    colors = colors if splats.features is None else splats.features
+    return Projected(means_2d, conics, depths, opacities, colors, radii)
 
 
 def _with_inverse_depth(
@@ -201,25 +220,7 @@ def _with_inverse_depth(
 
 
 def _draw_reference(splats: _Splats, view: View, with_inverse_depth: bool) -> Rendering:
-    sh: Tensor | tuple[Tensor, Tensor] | None = splats.sh_dc
-    if splats.sh_dc is not None and splats.sh_rest is not None:
-        sh = (splats.sh_dc, splats.sh_rest)
-    projected = reference.project(
-        splats.means,
-        splats.quaternions,
-        splats.scales,
-        splats.opacities,
-        world_to_camera=splats.world_to_camera,
-        intrinsics=splats.intrinsics,
-        width=view.width,
-        height=view.height,
-        features=splats.features,
-        sh=sh,
-        sh_degree=None if splats.features is not None else view.sh_degree,
-        cutoffs=view.cutoffs,
-        antialiased=view.antialiased,
-        raw=view.raw,
-    )
+    projected = _project_by_reference(splats, view)
     background = splats.background
     if with_inverse_depth:
         colors, background = _with_inverse_depth(
@@ -238,10 +239,34 @@ def _draw_reference(splats: _Splats, view: View, with_inverse_depth: bool) -> Re
     )
 
 
+def _project_by_reference(splats: _Splats, view: View) -> Projected:
+    sh: Tensor | tuple[Tensor, Tensor] | None = splats.sh_dc
+    if splats.sh_dc is not None and splats.sh_rest is not None:
+        sh = (splats.sh_dc, splats.sh_rest)
+    return reference.project(
+        splats.means,
+        splats.quaternions,
+        splats.scales,
+        splats.opacities,
+        covariances=splats.covariances,
+        world_to_camera=splats.world_to_camera,
+        intrinsics=splats.intrinsics,
+        width=view.width,
+        height=view.height,
+        features=splats.features,
+        sh=sh,
+        sh_degree=None if splats.features is not None else view.sh_degree,
+        cutoffs=view.cutoffs,
+        antialiased=view.antialiased,
+        raw=view.raw,
+    )
+
+
 def _checked(
     means: Tensor,
-    quaternions: Tensor,
-    scales: Tensor,
+    quaternions: Tensor | None,
+    scales: Tensor | None,
+    covariances: Tensor | None,
     opacities: Tensor,
     features: Tensor | None,
     sh: Tensor | tuple[Tensor, Tensor] | None,
@@ -259,10 +284,14 @@ def _checked(
     if (features is None) == (sh is None):
         found = "neither" if features is None else "both"
         raise RasterizerError(f"{found} of features and sh given; expected exactly one of them")
+    is_given = (quaternions is not None, scales is not None, covariances is not None)
+    if is_given not in ((True, True, False), (False, False, True)):
+        raise RasterizerError("expected quaternions and scales, or covariances in their place")
     dc, rest = _split_sh(sh)
     _check("means", means, (count, 3), means)
     _check("quaternions", quaternions, (count, 4), means)
     _check("scales", scales, (count, 3), means)
+    _check("covariances", covariances, (count, 3, 3), means)
     _check("opacities", opacities, (count,), means)
     _check("features", features, (count, None), means)
     _check("SH dc", dc, (count, 1, 3), means)
@@ -276,16 +305,21 @@ def _checked(
         )
     return _Splats(
         means.contiguous(),
-        quaternions.contiguous(),
-        scales.contiguous(),
+        _contiguous(quaternions),
+        _contiguous(scales),
+        covariances,
         opacities.contiguous(),
-        None if features is None else features.contiguous(),
+        _contiguous(features),
         _with_contiguous_rows(dc),
         _with_contiguous_rows(rest),
         _moved(world_to_camera, means).contiguous(),
         _moved(intrinsics.detach(), means).contiguous(),
         None,
     )
+
+
+def _contiguous(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.contiguous()
 
 
 def _split_sh(

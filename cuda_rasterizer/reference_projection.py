@@ -43,8 +43,7 @@ class _View:
 @dataclasses.dataclass(frozen=True)
 class _Splats:
     means: Tensor  # (n, 3)
-    quaternions: Tensor  # (n, 4)
-    scales: Tensor  # (n, 3)
+    shapes: Tensor  # (n, 7) quaternions, then scales; or (n, 3, 3) covariances
     opacities: Tensor  # (n,)
     colors: Tensor  # (n, c) features, or (n, k, 3) SH coefficients in use
 
@@ -53,9 +52,16 @@ class _Splats:
 
     def activated(self) -> _Splats:
         """From logarithms of scales and logits of opacities to what is drawn."""
-        return dataclasses.replace(
-            self, scales=self.scales.exp(), opacities=self.opacities.sigmoid()
-        )
+        shapes = self.shapes
+        if shapes.ndim == 2:
+            shapes = torch.cat([shapes[:, :4], shapes[:, 4:].exp()], dim=1)
+        return dataclasses.replace(self, shapes=shapes, opacities=self.opacities.sigmoid())
+
+    def covariances(self) -> Tensor:
+        """(n, 3, 3), given or of quaternions and scales."""
+        if self.shapes.ndim == 3:
+            return self.shapes
+        return covariances(self.shapes[:, :4], self.shapes[:, 4:])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,10 +77,11 @@ class _OnScreen:
 
 def project(
     means: Float[Tensor, "splats 3"],
-    quaternions: Float[Tensor, "splats 4"],
-    scales: Float[Tensor, "splats 3"],
+    quaternions: Float[Tensor, "splats 4"] | None,
+    scales: Float[Tensor, "splats 3"] | None,
     opacities: Float[Tensor, "splats"],
     *,
+    covariances: Float[Tensor, "splats 3 3"] | None = None,
     world_to_camera: Float[Tensor, "4 4"],
     intrinsics: Float[Tensor, "3 3"],
     width: int,
@@ -89,9 +96,10 @@ def project(
     """The splats as the screen sees them; rows of those that cannot be seen are zero.
 
     Quaternions are (w, x, y, z) of any norm, scales and opacities activated values, or with `raw`
-    their logarithms and logits, `world_to_camera` rigid; of `intrinsics` only fx, fy, cx and cy are
-    read. Either `features`, drawn as they are, or `sh`: one tensor or the pair (n, 1, 3) and
-    (n, k - 1, 3), of which the bands to `sh_degree` are used (all when None).
+    their logarithms and logits; `covariances` stand in the place of quaternions and scales.
+    `world_to_camera` is rigid; of `intrinsics` only fx, fy, cx and cy are read. Either `features`,
+    drawn as they are, or `sh`: one tensor or the pair (n, 1, 3) and (n, k - 1, 3), of which the
+    bands to `sh_degree` are used (all when None).
 
     Which splats cannot be seen is written in `projected`. Everything is differentiable, the pose
     and the intrinsics too. RasterizerError when `sh` has not 1, 4, 9 or 16 coefficients a channel
@@ -102,7 +110,7 @@ def project(
     colors = features if sh is None else _coefficients_in_use(sh, sh_degree)
     if colors is None:
         raise RasterizerError("neither features nor sh given; expected exactly one of them")
-    splats = _Splats(means, quaternions, scales, opacities, colors)
+    splats = _Splats(means, _shapes(quaternions, scales, covariances), opacities, colors)
 
     with torch.no_grad():
         activated = splats.activated() if raw else splats
@@ -122,6 +130,16 @@ def project(
         colors=_spread(screen.colors, chosen, count),
         radii=_spread(radii.to(torch.int32), chosen, count),
     )
+
+
+def _shapes(
+    quaternions: Tensor | None, scales: Tensor | None, covariances: Tensor | None
+) -> Tensor:
+    if covariances is not None and quaternions is None and scales is None:
+        return covariances
+    if covariances is None and quaternions is not None and scales is not None:
+        return torch.cat([quaternions, scales], dim=1)
+    raise RasterizerError("expected quaternions and scales, or covariances in their place")
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:
@@ -156,7 +174,9 @@ def _finite_splats(splats: _Splats) -> Tensor:
     for field in dataclasses.fields(splats):
         values = getattr(splats, field.name)
         finite &= values.isfinite().flatten(1).all(1) if values.ndim > 1 else values.isfinite()
-    norm_squared = splats.quaternions.square().sum(-1)
+    if splats.shapes.ndim == 3:
+        return finite
+    norm_squared = splats.shapes[:, :4].square().sum(-1)
     return finite & (norm_squared >= DEAD_QUATERNION_NORM_SQUARED) & norm_squared.isfinite()
 
 
@@ -210,8 +230,7 @@ def _footprints(splats: _Splats, in_camera: Tensor, view: _View, cutoffs: Cutoff
         dim=-2,
     )  # (n, 2, 3)
     to_screen = jacobian @ view.rotation
-    world = covariances(splats.quaternions, splats.scales)
-    return to_screen @ world @ to_screen.transpose(-1, -2)
+    return to_screen @ splats.covariances() @ to_screen.transpose(-1, -2)
 
 
 def _clamp_slope(

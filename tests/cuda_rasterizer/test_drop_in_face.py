@@ -15,6 +15,7 @@ from cuda_rasterizer.diff_gaussian_rasterization import (
     GaussianRasterizationSettings,
     GaussianRasterizer,
 )
+from cuda_rasterizer.reference_projection import covariances
 from tests.cuda_rasterizer import scenes
 from tests.cuda_rasterizer.scenes import SplatScene
 
@@ -186,6 +187,33 @@ def test_inverse_depth_is_alpha_over_z_and_has_a_gradient(backend):
     assert float(scene.means.grad[0, 2]) == pytest.approx(-0.5 / 2.5**2, rel=1e-5)
 
 
+def test_covariances_draw_what_their_scales_and_rotations_do_with_the_gradient(backend):
+    scene = of_backend(backend, scenes.random_scene(13, 25, 24, 15, sh_degree=1))
+    matrices = covariances(scene.quaternions, scene.scales)
+    rows, columns = torch.triu_indices(3, 3)
+    found: dict[str, tuple[Tensor, ...]] = {}
+    for shapes in ("scales and rotations", "covariances"):
+        upper = matrices[:, rows, columns].clone().requires_grad_()
+        moved = scene.with_gradients()
+        arguments = arguments_of(moved)
+        if shapes == "covariances":
+            arguments |= {"scales": None, "rotations": None, "cov3D_precomp": upper}
+        settings = settings_for(scene, sh_degree=1)
+        color, radii = GaussianRasterizer(settings, backend)(**arguments)
+        color.square().sum().backward()
+        found[shapes] = (color, moved.means.grad, moved.sh.grad, arguments["means2D"].grad)
+        assert radii.max() > 0
+    for given, expected in zip(*found.values(), strict=True):
+        assert_close(given, expected)
+    # The chain rule from covariances to scales closes the circle.
+    leaf = scene.with_gradients()
+    through = covariances(leaf.quaternions, leaf.scales)[:, rows, columns]
+    (by_chain,) = torch.autograd.grad(through, leaf.scales, upper.grad)
+    drawn = scene.with_gradients()
+    GaussianRasterizer(settings, backend)(**arguments_of(drawn))[0].square().sum().backward()
+    assert_close(by_chain, drawn.scales.grad)
+
+
 @pytest.mark.parametrize("channels", [3, 5])
 def test_inverse_depth_is_drawn_beside_any_colours(backend, channels):
     drawn = of_backend(backend, scenes.random_scene(12, 25, 24, 15, channels=channels))
@@ -251,7 +279,11 @@ def test_the_environment_names_the_backend(monkeypatch):
 
 
 WRONG_ARGUMENTS = {
-    "covariances": ({"cov3D_precomp": torch.ones(10, 6)}, "cov3D_precomp is not supported"),
+    "both shapes": ({"cov3D_precomp": torch.ones(10, 6)}, "cov3D_precomp, but not both"),
+    "long covariances": (
+        {"cov3D_precomp": torch.ones(10, 9), "scales": None, "rotations": None},
+        r"shape \(10, 9\); expected \(splats, 6\)",
+    ),
     "no scales": ({"scales": None}, "scales are missing"),
     "no rotations": ({"rotations": None}, "rotations are missing"),
     "no colours": ({"colors_precomp": None}, "neither shs nor colors_precomp"),
