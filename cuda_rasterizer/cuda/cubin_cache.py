@@ -111,6 +111,6 @@ class CubinCache:
         folders = [path for path in self._root.iterdir() if _KEY.fullmatch(path.name)]
         folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for folder in folders[_KEPT_KEYS:]:
-            for entry in folder.glob("*.cubin"):
+            for entry in folder.iterdir():  # with what a killed program left half written
                 entry.unlink(missing_ok=True)
             folder.rmdir()

@@ -111,7 +111,9 @@ def test_the_cache_keeps_the_newest_keys_and_touches_nothing_of_others(tmp_path,
     stranger.mkdir()
     for digit in "1234":
         CubinCache(tmp_path, digit * 32).load_or_build("blend", Builder())
+        (tmp_path / (digit * 32) / "left by a killed program.part").touch()
     assert stranger.is_dir()
+    assert "1" * 32 not in {path.name for path in tmp_path.iterdir()}
     assert len(list(tmp_path.rglob("*.cubin"))) == 2
     assert CubinCache(tmp_path, "4" * 32).holds("blend")
 
