@@ -77,11 +77,12 @@ class RunPictures:
 
     def _shown_when_there(self, sent: _Sent, *, wait: bool) -> bool:
         """Show a picture that has arrived; whether it has."""
+        self._sent = None  # a device that fails is not asked for it again and again
         if not wait and not sent.copy.is_there():
+            self._sent = sent
             return False
         pixels = sent.copy.pixels()
         seconds = sent.copy.seconds()
-        self._sent = None
         self._scheduler.drawn(sent.plan, sent.version, sent.start, sent.start + seconds)
         self._show(
             Frame(

@@ -112,6 +112,23 @@ def test_a_picture_of_a_run_that_is_gone_is_never_shown(made):
     assert not shown
 
 
+@pytest.mark.parametrize("asked", ["is_there", "pixels"])
+def test_a_picture_that_a_device_cannot_deliver_is_given_up(made, monkeypatch, asked):
+    def refuse(_: SlowCopy) -> None:
+        raise RuntimeError("an illegal memory access was encountered")
+
+    shown: list[Frame] = []
+    pictures, _ = pictures_of(shown)
+    run = run_of()
+    assert not pictures.serve(run, training=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(SlowCopy, asked, refuse)
+        with pytest.raises(RuntimeError, match="illegal memory access"):
+            pictures.serve(run, training=asked == "is_there")
+    assert pictures.serve(run, training=False)  # a new one
+    assert len(made) == 2
+
+
 def test_memory_of_a_gpu_that_runs_out_makes_pictures_coarser_and_is_given_back(made, monkeypatch):
     shown: list[Frame] = []
     notices: list[str] = []
