@@ -81,7 +81,7 @@ def adam_step(
         eps: added to the root.
         radii: of a rendering. Splats that were not seen in it keep their values and their moments;
             None moves every row.
-        backend: "auto", "cpu" or "reference".
+        backend: "auto" (the fastest on the device of the parameters), "cuda", "cpu" or "reference".
 
     Raises:
         RasterizerError: shapes or types differ, or what is changed is not contiguous.
