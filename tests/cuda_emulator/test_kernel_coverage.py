@@ -15,6 +15,9 @@ UNREACHABLE = {
     "if (!compute_footprint(camera, mean, p.quaternions + 4 * i, scale, f)) return;": (
         "backward skips what forward culled, and both take the same decision"
     ),
+    "!(determinant > minimum_determinant) || !is_finite_number(determinant);": (
+        "projection culls what would make it infinite, and NaN is found by the first half"
+    ),
 }
 
 
