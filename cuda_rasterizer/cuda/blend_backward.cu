@@ -69,20 +69,28 @@ struct PixelState {
         for (int c = 0; c < Wanted::colors; ++c)
             grad_color[c] = color && first + c < channels ? color[first + c] : 0.0f;
         if (!Wanted::geometry) return;
-        if (p.grad_alpha) grad_alpha = p.grad_alpha[pixel.index];
-        if (Wanted::extras && p.grad_depth) grad_depth = p.grad_depth[pixel.index];
+        if (Wanted::staged_colors && p.grad_alpha) grad_alpha = p.grad_alpha[pixel.index];
+        if (Wanted::extras && Wanted::staged_colors && p.grad_depth) grad_depth = p.grad_depth[pixel.index];
         const float* background = background_at(p.tiles, pixel.index);
         float through = 0.0f;
+#pragma unroll 1
         for (int c = 0; color && background && c < channels; ++c) through += color[c] * background[c];
         behind = transmittance * through;
     }
 };
 
+// A number of the pixel's, kept, or where registers are dear (without staged colours) read anew.
+template <typename Wanted>
+SPLATSCOPE_FUNCTION float gradient_of(float kept, const float* gradient, const Pixel& pixel) {
+    if constexpr (Wanted::staged_colors) return kept;
+    return gradient && pixel.inside ? gradient[pixel.index] : 0.0f;
+}
+
 // alpha's gradient but for what is behind: (c, z, 1) . g of one splat.
 template <typename Wanted>
 SPLATSCOPE_FUNCTION float gradient_along(const BackwardPassParams& p, const PixelState<Wanted>& state,
                                          const Pixel& pixel, const Float4& paint, int32_t splat) {
-    float along = state.grad_alpha;
+    float along = gradient_of<Wanted>(state.grad_alpha, p.grad_alpha, pixel);
     if constexpr (Wanted::staged_colors) {
         along = fused(paint.y, state.grad_color[0], along);
         along = fused(paint.z, state.grad_color[1], along);
@@ -90,9 +98,12 @@ SPLATSCOPE_FUNCTION float gradient_along(const BackwardPassParams& p, const Pixe
     } else if (p.grad_color && pixel.inside) {
         const float* grad = p.grad_color + pixel.index * p.tiles.channels;
         const float* color = p.tiles.colors + int64_t(splat) * p.tiles.channels;
+        // Unrolled, it would take registers from all the rest.
+#pragma unroll 1
         for (int c = 0; c < p.tiles.channels; ++c) along = fused(color[c], grad[c], along);
     }
-    if (Wanted::extras) along = fused(paint.x, state.grad_depth, along);
+    if (Wanted::extras)
+        along = fused(paint.x, gradient_of<Wanted>(state.grad_depth, p.grad_depth, pixel), along);
     return along;
 }
 
@@ -125,7 +136,7 @@ SPLATSCOPE_FUNCTION void step_back(const BackwardPassParams& p, PixelState<Wante
         sums[5] = wy * alpha.dy;
         if constexpr (Wanted::extras) {
             float* extras = sums + slot_moments + Wanted::colors;
-            extras[0] = weight * state.grad_depth;
+            extras[0] = weight * gradient_of<Wanted>(state.grad_depth, p.grad_depth, pixel);
             // The exponent's slope along each axis, times w; signs do not matter.
             extras[1] = absolute(w * fused(2.0f * shape.z, alpha.dx, shape.w * alpha.dy));
             extras[2] = absolute(w * fused(shape.w, alpha.dx, 2.0f * extent.x * alpha.dy));

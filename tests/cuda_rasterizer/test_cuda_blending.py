@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cuda_rasterizer import cpu_backend, cuda_backend
+from cuda_rasterizer.cuda import sources
 from cuda_rasterizer.cuda.launches import launch
 from cuda_rasterizer.cuda.structures import BackwardPassParams
 from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT, Cutoffs
@@ -170,6 +171,12 @@ def test_backgrounds(channels, background):
     if background == "none":
         scene = dataclasses.replace(scene, background=None)
     assert_equal_to_the_cpu(scene)
+
+
+def test_a_constant_background_of_more_pixels_than_one_block_sums():
+    scene = scenes.random_scene(4, 3, 90, 60)
+    assert scene.width * scene.height > sources.constants()["background_pixels"]
+    assert_equal_to_the_cpu(scene, wanted=frozenset(("background",)), absolute=False)
 
 
 @pytest.mark.parametrize("case", scenes.HARD_CASES)
