@@ -6,8 +6,8 @@ from engine.errors import SettingError
 from engine.setting_info import Applies, Value
 from engine.settings import Settings, setting_info
 
-# Photos may become smaller where memory is short, and another machine has other kernels.
-_FREE = ("backend", "resolution")
+# Photos may become smaller where memory is short, and another machine has other kernels and GPUs.
+_FREE = ("backend", "gpu", "resolution")
 
 
 def require_same_origin(settings: Settings, changes: Mapping[str, Value]) -> None:

@@ -230,13 +230,13 @@ class RunOpening:
                 *(request.run_id, loaded.scene, loaded.photos, loaded.trainer),
                 *(folder, lock, loaded.before),
             )
-        except OSError:
+        except BaseException:
             lock.release()
             raise
         try:
             run.hold(request.recorded.held if request.recorded else {})
             run.write_facts()
-        except OSError:
+        except BaseException:
             run.close(keep_photos=True)
             raise
         return run

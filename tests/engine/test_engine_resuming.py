@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine import messages as m
+from engine import run_opening
 from engine.errors import RunFolderError
 from engine.messages import State
 from engine.run.folder_lock import FolderLock
@@ -222,3 +223,30 @@ def test_a_cancelled_or_failed_load_lets_the_folder_go(
     assert driver.wait(m.Finished, 2).step == 3
     with pytest.raises(RunFolderError, match="open in this very program"):
         FolderLock(folder)
+
+
+def test_a_run_whose_logs_cannot_be_opened_lets_the_folder_go(
+    driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("a log that nobody can read")
+
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=2))
+    driver.wait(m.Finished)
+    driver.open(scene, tmp_path / "other", start=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(run_opening, "OpenRun", refuse)
+        failed = driver.ask(m.ResumeRun(folder), m.Failed)
+    assert "a log that nobody can read" in failed.message
+    FolderLock(folder).release()
+
+
+def test_a_run_of_another_gpu_goes_on_where_there_is_none_of_that_number(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    driver.open(scene, tmp_path / "run", quick(iterations=2, backend="cpu", gpu=1))
+    driver.wait(m.Finished)
+    driver.open(scene, tmp_path / "other", start=False)
+    driver.post(m.ResumeRun(tmp_path / "run", (("gpu", 0),), start=False))
+    assert driver.wait(m.RunStarted, 3).settings["gpu"] == 0
