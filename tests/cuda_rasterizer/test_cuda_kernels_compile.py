@@ -20,6 +20,11 @@ from cuda_rasterizer.cuda.cubin_cache import cache_key
 from cuda_rasterizer.cuda.layout_header import LAYOUT_HEADER
 from cuda_rasterizer.cuda.structures import CUDA_STRUCTURES
 
+pytestmark = [
+    pytest.mark.nvrtc,
+    pytest.mark.timeout(300),  # whichever test comes first waits for all the compilations
+]
+
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 OPTIONS = (*nvrtc.OPTIONS, "--ptxas-options=-v")
 _ENTRY = re.compile(
@@ -107,8 +112,6 @@ def needs(kernel_report: list[str], pytestconfig: pytest.Config) -> list[Needs]:
     return found
 
 
-@pytest.mark.nvrtc
-@pytest.mark.timeout(300)  # whichever test comes first waits for all the compilations
 def test_every_kernel_compiles_for_every_architecture(needs):
     known = nvrtc.load_compiler().architectures
     assert set(ARCHITECTURES) & set(known) >= {75, 80, 90}
@@ -117,17 +120,14 @@ def test_every_kernel_compiles_for_every_architecture(needs):
     assert found == wanted
 
 
-@pytest.mark.nvrtc
 def test_no_kernel_spills(needs):
     assert not [need for need in needs if need.spilled]
 
 
-@pytest.mark.nvrtc
 def test_every_kernel_fits_the_shared_memory_that_needs_no_asking(needs):
     assert max(need.shared for need in needs) <= 48 * 1024
 
 
-@pytest.mark.nvrtc
 def test_a_structure_that_differs_from_its_twin_stops_the_compilation_and_names_the_field():
     compiler = nvrtc.load_compiler()
     compiler.compile("layouts", '#include "dialect.h"\n', "sm_80")
@@ -140,7 +140,6 @@ def test_a_structure_that_differs_from_its_twin_stops_the_compilation_and_names_
         compiler.compile("layouts", moved, "sm_80")
 
 
-@pytest.mark.nvrtc
 def test_a_kernel_that_spills_is_told_apart():
     """The words that the tests above rely on are still those of this assembler."""
     source = """
@@ -161,7 +160,6 @@ KERNEL(hungry, Numbers, 1024) {
     assert need.spilled > 0
 
 
-@pytest.mark.nvrtc
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here; NVRTC is what counts")
 @pytest.mark.parametrize("architecture", [75, 90])
 def test_nvcc_compiles_the_same_files(architecture, tmp_path, pytestconfig):
