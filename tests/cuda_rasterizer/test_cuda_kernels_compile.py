@@ -6,9 +6,11 @@ the same files.
 """
 
 import os
+import platform
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,8 +22,10 @@ from cuda_rasterizer.cuda.cubin_cache import cache_key
 from cuda_rasterizer.cuda.layout_header import LAYOUT_HEADER
 from cuda_rasterizer.cuda.structures import CUDA_STRUCTURES
 
+HAS_NVRTC = sys.platform == "linux" and platform.machine() == "x86_64"  # as pyproject.toml has it
 pytestmark = [
     pytest.mark.nvrtc,
+    pytest.mark.skipif(not HAS_NVRTC, reason="NVRTC is installed on 64-bit Linux PCs alone"),
     pytest.mark.timeout(300),  # whichever test comes first waits for all the compilations
 ]
 
