@@ -1,8 +1,8 @@
 // Front-to-back compositing, a tile at a time.
 //
 // A tile's state (transmittance, depth, colours) lives in the first-level cache. Each splat of the list
-// visits the rows within its reach, a vector of pixels at once; rows whose pixels have all stopped are
-// skipped. A pixel that has stopped is marked by a negative transmittance, which no later test can pass.
+// visits the vectors of pixels in which it can count and which still take light. A pixel that has stopped is
+// marked by a negative transmittance, which no later test can pass.
 
 #include <cstring>
 
@@ -16,79 +16,85 @@ namespace splatscope {
 namespace SPLATSCOPE_ISA {
 namespace {
 
-// One tile's pixels. Planes are tile_pixels numbers each, row after row.
+// One tile's pixels. Planes are tile_pixels numbers each, vector after vector.
 template <typename Real>
 struct TileState {
     alignas(64) Real transmittance[tile_pixels];
     alignas(64) Real depth[tile_pixels];
     Real* color;  // (channels, tile_pixels), in the worker's workspace
     int32_t stops[tile_pixels];
-    unsigned live[TileGeometry<Real>::chunks];  // rows (bits) of each chunk that still take light
+    VectorSet<Real> live;  // those that still take light
 
     TileState(const TileGeometry<Real>& g, int channels, int32_t list_length, Real* workspace)
         : color(workspace) {
         std::memset(depth, 0, sizeof depth);
         std::memset(color, 0, size_t(channels) * tile_pixels * sizeof(Real));
-        for (int i = 0; i < tile_pixels; ++i) {
-            const bool inside = i % tile_size < g.columns && i / tile_size < g.rows;
-            transmittance[i] = inside ? Real(1) : Real(-1);
-            stops[i] = inside ? list_length : 0;
+        for (int y = 0; y < tile_size; ++y) {
+            for (int x = 0; x < tile_size; ++x) {
+                const bool inside = x < g.columns && y < g.rows;
+                transmittance[g.place(x, y)] = inside ? Real(1) : Real(-1);
+                stops[g.place(x, y)] = inside ? list_length : 0;
+            }
         }
-        const unsigned rows = (1u << g.rows) - 1;
-        for (int c = 0; c < g.chunks; ++c) live[c] = c * g.width < g.columns ? rows : 0;
-    }
-
-    bool done() const {
-        unsigned any = 0;
-        for (unsigned rows : live) any |= rows;
-        return any == 0;
+        for (int chunk = 0; chunk < g.chunks; ++chunk)
+            if (chunk * g.width < g.columns) live.add(chunk * tile_size, (uint64_t(1) << g.rows) - 1);
     }
 
     // Rare: some pixels of a vector stop before instance k.
-    void stop_pixels(int chunk, int row, unsigned lanes, int32_t k) {
+    void stop_pixels(int vector, unsigned lanes, int32_t k) {
         constexpr int width = TileGeometry<Real>::width;
-        Real* t = transmittance + row * tile_size + chunk * width;
+        Real* t = transmittance + vector * width;
         bool any_left = false;
         for (int i = 0; i < width; ++i) {
             if (lanes >> i & 1) {
                 t[i] = -t[i];
-                stops[row * tile_size + chunk * width + i] = k;
+                stops[vector * width + i] = k;
             }
             any_left |= t[i] > Real(0);
         }
-        if (!any_left) live[chunk] &= ~(1u << row);
+        if (!any_left) live.remove(vector);
     }
 };
 
-// Adds one splat to the rows of one chunk. Channels is the number of colours, or 0 where only `channels`
-// knows.
+// Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
 template <typename Real, int Channels>
-inline void blend_chunk(TileState<Real>& state, const SplatRecord<Real>& s, const Real* color, int channels,
-                        const TileGeometry<Real>& g, const Limits<Real>& limits, int chunk, unsigned rows,
-                        int32_t k) {
+inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
+                        const Real* color, int channels, const TileGeometry<Real>& g,
+                        const Limits<Real>& limits, int32_t k) {
     using Vector = typename Simd<Real>::Vector;
-    const ColumnTerms<Real> column(s, g.distances(s.mean_x, chunk));
-    const Vector threshold = broadcast(s.threshold);
+    const ColumnTerms<Real> column(s, g);
+    const Vector mean_y = broadcast(s.mean_y), c = broadcast(s.c);
+    const Vector opacity = broadcast(s.opacity), depth = broadcast(s.depth);
     const int colors = Channels ? Channels : channels;
-    for (; rows; rows &= rows - 1) {
-        const int row = __builtin_ctz(rows);
-        const Vector exponent = column.exponent(s, g.row_centers[row] - s.mean_y);
-        if (!lanes_of(exponent >= threshold)) continue;
-        const Alpha<Real> alpha = evaluate_alpha(s, exponent, limits);
-        const int at = row * tile_size + chunk * g.width;
+    Vector fixed_colors[Channels ? Channels : 1];
+    for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
+    // First every alpha, then what follows from it (see backward_splat); 0 where the splat does not count.
+    Vector alphas[VectorSet<Real>::size];
+    int count = 0;
+    vectors.for_each([&](int vector) {
+        const Vector y = broadcast(g.row_centers[vector % tile_size]) - mean_y;
+        const Vector exponent = column.exponent(vector / tile_size, c, y);
+        const Alpha<Real> alpha = evaluate_alpha<Real>(opacity, exponent, limits);
+        alphas[count++] = where(alpha.hit, alpha.value);
+    });
+    count = 0;
+    vectors.for_each([&](int vector) {
+        const int at = vector * g.width;
+        const Vector alpha = alphas[count++];
         const Vector before = load<Vector>(state.transmittance + at);
-        const Vector after = before * (Real(1) - alpha.value);
-        const auto drawn = alpha.hit & (after >= limits.stop);
-        const Vector weight = drawn ? before * alpha.value : Vector{};
-        for (int c = 0; c < colors; ++c) {
-            Real* plane = state.color + c * tile_pixels + at;
-            store(plane, fused(weight, broadcast(color[c]), load<Vector>(plane)));
+        const Vector after = before * (Real(1) - alpha);
+        const auto drawn = after >= limits.stop;
+        const Vector weight = where(drawn, before * alpha);
+        for (int i = 0; i < colors; ++i) {
+            Real* plane = state.color + i * tile_pixels + at;
+            const Vector light = Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]);
+            store(plane, fused(weight, light, load<Vector>(plane)));
         }
-        store(state.depth + at, fused(weight, broadcast(s.depth), load<Vector>(state.depth + at)));
+        store(state.depth + at, fused(weight, depth, load<Vector>(state.depth + at)));
         store(state.transmittance + at, drawn ? after : before);
-        const unsigned stopping = lanes_of(alpha.hit & ~drawn & (before > Vector{}));
-        if (stopping) state.stop_pixels(chunk, row, stopping, k);
-    }
+        const unsigned stopping = lanes_of(~drawn & (before > Vector{}));
+        if (stopping) state.stop_pixels(vector, stopping, k);
+    });
 }
 
 template <typename Real, int Channels>
@@ -97,21 +103,13 @@ void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGe
     const TileParams<Real>& t = p.tiles;
     const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
     const Limits<Real> limits(t.cutoffs);
-    for (int64_t k = begin; k < end; ++k) {
+    for (int64_t k = begin; k < end && !state.live.is_empty(); ++k) {
         const int32_t splat = t.instance_splats[k];
         if (k + 8 < end) __builtin_prefetch(records + t.instance_splats[k + 8]);
         const SplatRecord<Real>& s = records[splat];
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        const unsigned rows = g.rows_within(s.mean_y, s.reach_y);
-        unsigned visited = 0;
-        for (int chunk = 0; chunk < g.chunks; ++chunk) {
-            const unsigned live = rows & state.live[chunk];
-            visited |= state.live[chunk];
-            if (live && g.reaches(s, chunk))
-                blend_chunk<Real, Channels>(state, s, color, t.channels, g, limits, chunk, live,
-                                            int32_t(k - begin));
-        }
-        if (!visited) return;
+        const VectorSet<Real> vectors = vectors_of(g, s) & state.live;
+        blend_splat<Real, Channels>(state, vectors, s, color, t.channels, g, limits, int32_t(k - begin));
     }
 }
 
@@ -126,7 +124,7 @@ void write_tile(const BlendParams<Real>& p, const TileState<Real>& state, const 
     const TileParams<Real>& t = p.tiles;
     for (int y = 0; y < g.rows; ++y) {
         for (int x = 0; x < g.columns; ++x) {
-            const int at = y * tile_size + x;
+            const int at = g.place(x, y);
             const int64_t pixel = int64_t(g.y0 + y) * t.width + g.x0 + x;
             const Real left = std::abs(state.transmittance[at]);
             const Real* background = background_of(t, pixel);

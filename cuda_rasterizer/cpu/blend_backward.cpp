@@ -36,31 +36,45 @@ struct ColorsOnly {
     static constexpr bool geometry = false, depth = false, absolute = false;
 };
 
+// One tile's pixels. Planes are tile_pixels numbers each, vector after vector.
 template <typename Real>
 struct BackwardState {
     using Integer = typename Simd<Real>::Integer;
     static constexpr int width = Simd<Real>::width;
-    static constexpr int chunks = tile_size / width;
+    static constexpr int vectors = VectorSet<Real>::size;
 
     alignas(64) Real transmittance[tile_pixels];
     alignas(64) Real behind[tile_pixels];  // S
     alignas(64) Real grad_alpha[tile_pixels];
     alignas(64) Real grad_depth[tile_pixels];
     alignas(64) Integer stops[tile_pixels];
-    int32_t row_stops[chunks][tile_size];  // the longest of each vector
-    int32_t longest = 0;
-    Real* grad_color;  // (channels, tile_pixels), in the worker's workspace
-    Real* sums;        // (channels, width): one splat's colour sums
+    int32_t vector_stops[vectors] = {};  // the longest of each vector
+    int32_t next_stop = 0;               // the longest of those vectors that are not live yet
+    VectorSet<Real> live;                // those that took light from the present instance
+    Real* grad_color;                    // (channels, tile_pixels), in the worker's workspace
+    Real* sums;                          // (channels, width): one splat's colour sums
 
     BackwardState(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g, Real* workspace)
         : grad_color(workspace), sums(workspace + int64_t(p.tiles.channels) * tile_pixels) {
-        std::memset(row_stops, 0, sizeof row_stops);
-        for (int i = 0; i < tile_pixels; ++i) {
-            const int x = i % tile_size, y = i / tile_size;
-            if (x < g.columns && y < g.rows)
-                load_pixel(p, int64_t(g.y0 + y) * p.tiles.width + g.x0 + x, i);
-            else
-                clear_pixel(p.tiles.channels, i);
+        for (int y = 0; y < tile_size; ++y) {
+            for (int x = 0; x < tile_size; ++x) {
+                if (x < g.columns && y < g.rows)
+                    load_pixel(p, int64_t(g.y0 + y) * p.tiles.width + g.x0 + x, g.place(x, y));
+                else
+                    clear_pixel(p.tiles.channels, g.place(x, y));
+            }
+        }
+        wake_vectors(INT32_MAX);
+    }
+
+    // Makes live what took light from instance k; called when next_stop has been passed.
+    void wake_vectors(int32_t k) {
+        next_stop = 0;
+        for (int i = 0; i < vectors; ++i) {
+            if (vector_stops[i] > k)
+                live.add(i, 1);
+            else if (vector_stops[i] > next_stop)
+                next_stop = vector_stops[i];
         }
     }
 
@@ -88,54 +102,61 @@ struct BackwardState {
             if (background) through += g * background[c];
         }
         behind[i] = transmittance[i] * through;
-        int32_t& row_stop = row_stops[i % tile_size / width][i / tile_size];
-        if (p.stops[pixel] > row_stop) row_stop = p.stops[pixel];
-        if (p.stops[pixel] > longest) longest = p.stops[pixel];
+        int32_t& vector_stop = vector_stops[i / width];
+        if (p.stops[pixel] > vector_stop) vector_stop = p.stops[pixel];
     }
 };
 
-// Sums of one splat over the vectors of one tile, one lane for each column of a chunk.
-template <typename Real>
-struct ColumnSums {
-    using Vector = typename Simd<Real>::Vector;
-    Vector w{}, wy{}, wyy{}, depth{}, absolute_x{}, absolute_y{};
-};
-
+// One splat in one tile, into its slot. Sums have a lane for each column of a vector.
 template <typename Real, int Channels, typename Wanted>
-inline void backward_chunk(BackwardState<Real>& state, const SplatRecord<Real>& s, const Real* color,
-                           int channels, const TileGeometry<Real>& g, const Limits<Real>& limits, int chunk,
-                           unsigned rows, int32_t k, const ColumnTerms<Real>& column, ColumnSums<Real>& sums,
-                           typename Simd<Real>::Vector* color_sums) {
+inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& vectors,
+                           const SplatRecord<Real>& s, const Real* color, int channels,
+                           const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k, Real* slot) {
     using Vector = typename Simd<Real>::Vector;
     using Mask = typename Simd<Real>::Mask;
-    const Vector threshold = broadcast(s.threshold);
-    const Mask place = Mask{} + k;
     const int colors = Channels ? Channels : channels;
-    for (; rows; rows &= rows - 1) {
-        const int row = __builtin_ctz(rows);
-        if (k >= state.row_stops[chunk][row]) continue;
-        const Real dy = g.row_centers[row] - s.mean_y;
-        const Vector exponent = column.exponent(s, dy);
-        if (!lanes_of(exponent >= threshold)) continue;
-        const Alpha<Real> alpha = evaluate_alpha(s, exponent, limits);
-        const int at = row * tile_size + chunk * g.width;
-        const auto drawn = alpha.hit & (place < load<Mask>(state.stops + at));
-        const Vector value = drawn ? alpha.value : Vector{};
+    Vector fixed_sums[Channels ? Channels : 1];
+    // With a constant number of them the sums stay in registers.
+    const auto color_sum = [&](int i) -> Vector& {
+        return Channels ? fixed_sums[Channels ? i : 0] : reinterpret_cast<Vector*>(state.sums)[i];
+    };
+    for (int i = 0; i < colors; ++i) color_sum(i) = Vector{};
+    Vector w_sum{}, wx_sum{}, wy_sum{}, wxx_sum{}, wxy_sum{}, wyy_sum{};
+    Vector depth_sum{}, absolute_x{}, absolute_y{};
+    const ColumnTerms<Real> column(s, g);
+    const Vector mean_y = broadcast(s.mean_y), c = broadcast(s.c), opacity = broadcast(s.opacity);
+    const Mask place = Mask{} + k;
+    // First every alpha, then what follows from it: the machine looks only so far ahead, and each half being
+    // short, it has the next vectors under way while one waits for its exponential.
+    Vector values[VectorSet<Real>::size];
+    int count = 0;
+    vectors.for_each([&](int vector) {
+        const Vector y = broadcast(g.row_centers[vector % tile_size]) - mean_y;
+        const Vector exponent = column.exponent(vector / tile_size, c, y);
+        const Alpha<Real> alpha = evaluate_alpha<Real>(opacity, exponent, limits);
+        values[count++] =
+            where(alpha.hit & (place < load<Mask>(state.stops + vector * g.width)), alpha.value);
+    });
+    count = 0;
+    vectors.for_each([&](int vector) {
+        const int chunk = vector / tile_size, at = vector * g.width;
+        const Vector y = broadcast(g.row_centers[vector % tile_size]) - mean_y;
+        const Vector value = values[count++];
         const Vector inverse = Real(1) / (Real(1) - value);
         const Vector before = load<Vector>(state.transmittance + at) * inverse;
         const Vector weight = before * value;
         store(state.transmittance + at, before);
 
         Vector along = load<Vector>(state.grad_alpha + at);
-        for (int c = 0; c < colors; ++c) {
-            const Vector grad = load<Vector>(state.grad_color + c * tile_pixels + at);
-            color_sums[c] = fused(weight, grad, color_sums[c]);
-            if (Wanted::geometry) along = fused(broadcast(color[c]), grad, along);
+        for (int i = 0; i < colors; ++i) {
+            const Vector grad = load<Vector>(state.grad_color + i * tile_pixels + at);
+            color_sum(i) = fused(weight, grad, color_sum(i));
+            if (Wanted::geometry) along = fused(broadcast(color[i]), grad, along);
         }
-        if (!Wanted::geometry) continue;
+        if (!Wanted::geometry) return;
         if (Wanted::depth) {
             const Vector grad = load<Vector>(state.grad_depth + at);
-            sums.depth = fused(weight, grad, sums.depth);
+            depth_sum = fused(weight, grad, depth_sum);
             along = fused(broadcast(s.depth), grad, along);
         }
         const Vector behind = load<Vector>(state.behind + at);
@@ -143,64 +164,33 @@ inline void backward_chunk(BackwardState<Real>& state, const SplatRecord<Real>& 
         store(state.behind + at, fused(weight, along, behind));
 
         // At the ceiling alpha no longer follows the exponent.
-        const auto follows = drawn & (alpha.unlimited < limits.ceiling);
-        const Vector w = follows ? grad_alpha * value : Vector{};
-        const Vector y = broadcast(dy);
-        const Vector wy = w * y;
-        sums.w += w;
-        sums.wy += wy;
-        sums.wyy = fused(wy, y, sums.wyy);
+        const Vector w = where(value < limits.ceiling, grad_alpha * value);
+        const Vector x = column.dx[chunk], wx = w * x, wy = w * y;
+        w_sum += w;
+        wx_sum += wx;
+        wy_sum += wy;
+        wxx_sum = fused(wx, x, wxx_sum);
+        wxy_sum = fused(wx, y, wxy_sum);
+        wyy_sum = fused(wy, y, wyy_sum);
         if (Wanted::absolute) {
             // The exponent's slope along each axis, times w; signs do not matter.
-            const Vector x_slope = w * fused(broadcast(2 * s.a), column.dx, broadcast(s.b * dy));
-            const Vector y_slope = w * fused(broadcast(s.b), column.dx, broadcast(2 * s.c * dy));
-            sums.absolute_x += x_slope < Vector{} ? -x_slope : x_slope;
-            sums.absolute_y += y_slope < Vector{} ? -y_slope : y_slope;
+            const Vector x_slope = w * fused(broadcast(2 * s.a), x, s.b * y);
+            const Vector y_slope = w * fused(broadcast(s.b), x, 2 * s.c * y);
+            absolute_x += x_slope < Vector{} ? -x_slope : x_slope;
+            absolute_y += y_slope < Vector{} ? -y_slope : y_slope;
         }
+    });
+    if constexpr (Wanted::geometry && Channels == 3) {
+        const Vector sums[] = {w_sum,   wx_sum,        wy_sum,        wxx_sum,      wxy_sum,
+                               wyy_sum, fixed_sums[0], fixed_sums[1], fixed_sums[2]};
+        sums_of<Real>(sums, slot_moments + 3, slot);
+    } else {
+        const Vector sums[] = {w_sum, wx_sum, wy_sum, wxx_sum, wxy_sum, wyy_sum};
+        sums_of<Real>(sums, Wanted::geometry ? slot_moments : 0, slot);
+        for (int i = 0; i < colors; ++i) slot[slot_moments + i] = sum_of<Real>(color_sum(i));
     }
-}
-
-// One splat in one tile, into its slot.
-template <typename Real, int Channels, typename Wanted>
-inline void backward_splat(BackwardState<Real>& state, const SplatRecord<Real>& s, const Real* color,
-                           int channels, const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k,
-                           Real* slot) {
-    using Vector = typename Simd<Real>::Vector;
-    const int colors = Channels ? Channels : channels;
-    Vector local_sums[Channels ? Channels : 1];
-    Vector* color_sums = Channels ? local_sums : reinterpret_cast<Vector*>(state.sums);
-    for (int c = 0; c < colors; ++c) color_sums[c] = Vector{};
-    Vector w{}, wx{}, wy{}, wxx{}, wxy{}, wyy{}, depth{}, absolute_x{}, absolute_y{};
-    const unsigned rows = g.rows_within(s.mean_y, s.reach_y) & ((1u << g.rows) - 1);
-    for (int chunk = 0; chunk < g.chunks; ++chunk) {
-        if (!g.reaches(s, chunk)) continue;
-        const ColumnTerms<Real> column(s, g.distances(s.mean_x, chunk));
-        ColumnSums<Real> sums;
-        backward_chunk<Real, Channels, Wanted>(state, s, color, channels, g, limits, chunk, rows, k, column,
-                                               sums, color_sums);
-        // Along a column dx is constant, so the moments in x come after the loop over rows.
-        const Vector x = sums.w * column.dx;
-        w += sums.w;
-        wx += x;
-        wxx = fused(x, column.dx, wxx);
-        wy += sums.wy;
-        wxy = fused(sums.wy, column.dx, wxy);
-        wyy += sums.wyy;
-        depth += sums.depth;
-        absolute_x += sums.absolute_x;
-        absolute_y += sums.absolute_y;
-    }
-    if (Wanted::geometry) {
-        slot[0] = sum_of<Real>(w);
-        slot[1] = sum_of<Real>(wx);
-        slot[2] = sum_of<Real>(wy);
-        slot[3] = sum_of<Real>(wxx);
-        slot[4] = sum_of<Real>(wxy);
-        slot[5] = sum_of<Real>(wyy);
-    }
-    slot += slot_moments;
-    for (int c = 0; c < colors; ++c) *slot++ = sum_of<Real>(color_sums[c]);
-    if (Wanted::depth) *slot++ = sum_of<Real>(depth);
+    slot += slot_moments + colors;
+    if (Wanted::depth) *slot++ = sum_of<Real>(depth_sum);
     if (Wanted::absolute) {
         slot[0] = sum_of<Real>(absolute_x);
         slot[1] = sum_of<Real>(absolute_y);
@@ -220,17 +210,19 @@ void backward_list(const BlendBackwardParams<Real>& p, BackwardState<Real>& stat
         const int32_t splat = t.instance_splats[k];
         Real* slot = p.slots + p.instance_slots[k] * p.slot_size;
         const int32_t place = int32_t(k - begin);
-        if (place >= state.longest) {
-            std::memset(slot, 0, size_t(p.slot_size) * sizeof(Real));
-            continue;
-        }
         if (k >= begin + lookahead) {
             __builtin_prefetch(records + t.instance_splats[k - lookahead]);
             __builtin_prefetch(p.slots + p.instance_slots[k - lookahead] * p.slot_size, 1);
         }
+        if (place < state.next_stop) state.wake_vectors(place);
         const SplatRecord<Real>& s = records[splat];
+        const VectorSet<Real> vectors = vectors_of(g, s) & state.live;
+        if (vectors.is_empty()) {
+            std::memset(slot, 0, size_t(p.slot_size) * sizeof(Real));
+            continue;
+        }
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        backward_splat<Real, Channels, Wanted>(state, s, color, t.channels, g, limits, place, slot);
+        backward_splat<Real, Channels, Wanted>(state, vectors, s, color, t.channels, g, limits, place, slot);
     }
 }
 

@@ -18,7 +18,7 @@ struct SplatRecord {
     Real reach_x, reach_y;  // no pixel centre farther away counts
     Real depth;
     Real absent;  // 1 where the splat is not seen
-    Real unused;
+    Real ridge;   // dx / dy of the line on which the exponent is largest in each row
     Real color[record_channels];
 };
 static_assert(sizeof(SplatRecord<float>) == record_size * sizeof(float), "records are sized by record_size");
@@ -56,6 +56,8 @@ inline void pack_record(const BinParams<Real>& p, int64_t i, SplatRecord<Real>& 
     s.a = Real(-0.5) * p.conics[3 * i];
     s.b = -p.conics[3 * i + 1];
     s.c = Real(-0.5) * p.conics[3 * i + 2];
+    const Real ridge = -s.b / (2 * s.a);
+    s.ridge = std::isfinite(ridge) ? ridge : Real(0);
     s.opacity = p.opacities[i];
     s.threshold = std::log(Real(p.cutoffs.alpha_floor) / s.opacity) - Real(threshold_slack);
     s.depth = p.depths[i];

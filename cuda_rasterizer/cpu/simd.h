@@ -69,6 +69,61 @@ inline DoubleVector fused(DoubleVector a, DoubleVector b, DoubleVector c) {
 }
 #endif
 
+// The smaller and the larger of two; where a is not a number, b.
+#if defined(__AVX512F__)
+inline FloatVector minimum(FloatVector a, FloatVector b) {
+    return _mm512_min_ps(a, b);
+}
+inline DoubleVector minimum(DoubleVector a, DoubleVector b) {
+    return _mm512_min_pd(a, b);
+}
+inline FloatVector maximum(FloatVector a, FloatVector b) {
+    return _mm512_max_ps(a, b);
+}
+inline DoubleVector maximum(DoubleVector a, DoubleVector b) {
+    return _mm512_max_pd(a, b);
+}
+#elif defined(__AVX2__)
+inline FloatVector minimum(FloatVector a, FloatVector b) {
+    return _mm256_min_ps(a, b);
+}
+inline DoubleVector minimum(DoubleVector a, DoubleVector b) {
+    return _mm256_min_pd(a, b);
+}
+inline FloatVector maximum(FloatVector a, FloatVector b) {
+    return _mm256_max_ps(a, b);
+}
+inline DoubleVector maximum(DoubleVector a, DoubleVector b) {
+    return _mm256_max_pd(a, b);
+}
+#elif defined(__SSE2__)
+inline FloatVector minimum(FloatVector a, FloatVector b) {
+    return _mm_min_ps(a, b);
+}
+inline DoubleVector minimum(DoubleVector a, DoubleVector b) {
+    return _mm_min_pd(a, b);
+}
+inline FloatVector maximum(FloatVector a, FloatVector b) {
+    return _mm_max_ps(a, b);
+}
+inline DoubleVector maximum(DoubleVector a, DoubleVector b) {
+    return _mm_max_pd(a, b);
+}
+#else
+inline FloatVector minimum(FloatVector a, FloatVector b) {
+    return a < b ? a : b;
+}
+inline DoubleVector minimum(DoubleVector a, DoubleVector b) {
+    return a < b ? a : b;
+}
+inline FloatVector maximum(FloatVector a, FloatVector b) {
+    return a > b ? a : b;
+}
+inline DoubleVector maximum(DoubleVector a, DoubleVector b) {
+    return a > b ? a : b;
+}
+#endif
+
 // Bit i of the result is lane i of the mask.
 #if defined(__AVX512F__)
 inline unsigned lanes_of(FloatMask m) {
@@ -110,6 +165,12 @@ inline typename Simd<Real>::Vector broadcast(Real value) {
     return value - typename Simd<Real>::Vector{};
 }
 
+// a where the mask is set, else 0.
+template <typename Vector, typename Mask>
+inline Vector where(Mask mask, Vector a) {
+    return (Vector)(mask & (Mask)a);
+}
+
 template <typename Vector, typename Real>
 inline Vector load(const Real* from) {
     return *reinterpret_cast<const Vector*>(from);
@@ -123,8 +184,7 @@ inline void store(Real* to, Vector value) {
 // e^x for x in about [-87, 0]: below, the result of -87. Relative error 1.1e-7 plus rounding: 2^n e^r with
 // |r| <= ln 2 / 2 and a minimax polynomial of degree 5 (fitted by us).
 inline FloatVector exponential(FloatVector x) {
-    const FloatVector lowest = broadcast(-87.0f);
-    x = x < lowest ? lowest : x;
+    x = maximum(x, broadcast(-87.0f));
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
     const FloatVector magic = broadcast(12582912.0f);
     const FloatVector shifted = fused(x, broadcast(1.44269504089f), magic);
@@ -143,7 +203,7 @@ inline DoubleVector exponential(DoubleVector x) {
     return x;
 }
 
-// The sum of all lanes, always in the same order.
+// The sum of all lanes, always in the same order: halves are added until one lane is left.
 template <typename Real>
 inline Real sum_of(typename Simd<Real>::Vector v) {
     Real lanes[Simd<Real>::width];
@@ -151,6 +211,45 @@ inline Real sum_of(typename Simd<Real>::Vector v) {
     for (int half = Simd<Real>::width / 2; half > 0; half /= 2)
         for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
     return lanes[0];
+}
+
+#if defined(__AVX2__)
+using EightFloats = float __attribute__((vector_size(32)));
+
+inline EightFloats folded(FloatVector v) {
+#if defined(__AVX512F__)
+    return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+#else
+    return v;
+#endif
+}
+
+// Eight vectors at once: their sums fall into place while they are transposed.
+inline void sums_of_eight(const FloatVector* v, float* out) {
+    EightFloats halves[4], quarters[2];
+    for (int i = 0; i < 4; ++i) {
+        const EightFloats a = folded(v[i]), b = folded(v[i + 4]);
+        halves[i] = _mm256_permute2f128_ps(a, b, 0x20) + _mm256_permute2f128_ps(a, b, 0x31);
+    }
+    for (int i = 0; i < 2; ++i)
+        quarters[i] = _mm256_shuffle_ps(halves[i], halves[i + 2], 0x44) +
+                      _mm256_shuffle_ps(halves[i], halves[i + 2], 0xee);
+    // Two lanes each of vectors 0, 2 and 1, 3 in the lower half, 4, 6 and 5, 7 in the upper one.
+    const EightFloats sums =
+        _mm256_shuffle_ps(quarters[0], quarters[1], 0x88) + _mm256_shuffle_ps(quarters[0], quarters[1], 0xdd);
+    _mm256_storeu_ps(out, _mm256_permute_ps(sums, 0xd8));
+}
+#endif
+
+// out[i] is the sum of all lanes of v[i].
+template <typename Real>
+inline void sums_of(const typename Simd<Real>::Vector* v, int count, Real* out) {
+    int i = 0;
+#if defined(__AVX2__)
+    if constexpr (sizeof(Real) == sizeof(float))
+        for (; i + 8 <= count; i += 8) sums_of_eight(v + i, out + i);
+#endif
+    for (; i < count; ++i) out[i] = sum_of<Real>(v[i]);
 }
 
 }  // namespace SPLATSCOPE_ISA

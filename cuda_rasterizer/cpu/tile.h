@@ -12,7 +12,8 @@
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
 
-// The rectangle of one tile and its lanes. Column chunk `c` holds the pixels of x0 + c * width and on.
+// The rectangle of one tile and its vectors. A vector holds `width` neighbours of one row; vectors are
+// numbered down the columns: vector `chunk * tile_size + row` begins at column chunk * width.
 template <typename Real>
 struct TileGeometry {
     using Vector = typename Simd<Real>::Vector;
@@ -20,7 +21,7 @@ struct TileGeometry {
     static constexpr int chunks = tile_size / width;
 
     int x0, y0, columns, rows;  // columns and rows inside the image
-    Real row_centers[tile_size];
+    alignas(64) Real row_centers[tile_size];
 
     TileGeometry(int tile, int image_width, int image_height) {
         const int across = (image_width + tile_size - 1) / tile_size;
@@ -31,47 +32,92 @@ struct TileGeometry {
         for (int row = 0; row < tile_size; ++row) row_centers[row] = Real(y0 + row) + Real(0.5);
     }
 
+    // Where the number of a pixel stands in a plane of vectors.
+    static int place(int x, int y) { return (x / width * tile_size + y) * width + x % width; }
+
     // Distances along x from a splat's mean to the pixel centres of one chunk.
     Vector distances(Real mean_x, int chunk) const {
         Vector centers{};
         for (int i = 0; i < width; ++i) centers[i] = Real(i) + Real(0.5);
         return (centers + Real(x0 + chunk * width)) - mean_x;
     }
+};
 
-    // Whether a splat reaches any pixel centre of a chunk.
-    bool reaches(const SplatRecord<Real>& s, int chunk) const {
-        const Real first = Real(x0 + chunk * width) + Real(0.5);
-        return s.mean_x + s.reach_x >= first && s.mean_x - s.reach_x <= first + Real(width - 1);
+// A set of vectors of a tile.
+template <typename Real>
+struct VectorSet {
+    static constexpr int size = TileGeometry<Real>::chunks * tile_size;
+    static constexpr int word_count = (size + 63) / 64;
+    uint64_t words[word_count] = {};
+
+    void add(int first, uint64_t bits) { words[first / 64] |= bits << first % 64; }
+    void remove(int index) { words[index / 64] &= ~(uint64_t(1) << index % 64); }
+    bool is_empty() const {
+        uint64_t any = 0;
+        for (uint64_t word : words) any |= word;
+        return any == 0;
     }
-
-    // Rows (bits) of this tile within the reach of a splat.
-    unsigned rows_within(Real mean_y, Real reach) const {
-        const Real low = std::ceil(mean_y - reach - Real(y0) - Real(0.5));
-        const Real high = std::floor(mean_y + reach - Real(y0) - Real(0.5));
-        if (!(high >= 0) || !(low <= Real(tile_size - 1)) || low > high) return 0;
-        const int first = low > 0 ? int(low) : 0;
-        const int last = high < Real(tile_size - 1) ? int(high) : tile_size - 1;
-        return ((2u << last) - 1) & ~((1u << first) - 1);
+    VectorSet operator&(const VectorSet& other) const {
+        VectorSet both;
+        for (int i = 0; i < word_count; ++i) both.words[i] = words[i] & other.words[i];
+        return both;
+    }
+    template <typename Body>
+    void for_each(const Body& body) const {
+        for (int i = 0; i < word_count; ++i)
+            for (uint64_t left = words[i]; left; left &= left - 1) body(64 * i + __builtin_ctzll(left));
     }
 };
 
-// The terms of the exponent that one column of pixels shares over all rows.
+// Relative error of an exponent, with room to spare: its terms may be large and cancel.
+constexpr double exponent_error = 2e-6;
+
+// The vectors in which a splat can count: those where the exponent's largest value, anywhere between the
+// first and the last pixel centre, reaches the threshold. Along a row it is largest on the ridge, or at the
+// end that is nearer to it. Nothing here branches: which rows a small splat touches cannot be guessed.
+template <typename Real>
+inline VectorSet<Real> vectors_of(const TileGeometry<Real>& g, const SplatRecord<Real>& s) {
+    using Vector = typename Simd<Real>::Vector;
+    constexpr int width = TileGeometry<Real>::width, chunks = TileGeometry<Real>::chunks;
+    const Vector a = broadcast(s.a), b = broadcast(s.b), c = broadcast(s.c), ridge = broadcast(s.ridge);
+    const Vector threshold = broadcast(s.threshold), error = broadcast(Real(-exponent_error));
+    const Vector mean_y = broadcast(s.mean_y), reach = broadcast(s.reach_y);
+    const Vector left = broadcast(Real(g.x0) + Real(0.5)) - broadcast(s.mean_x);
+    VectorSet<Real> found;
+    for (int row = 0; row < tile_size; row += width) {
+        const Vector y = load<Vector>(g.row_centers + row) - mean_y;
+        const auto inside = (y <= reach) & (y >= -reach);
+        const Vector top = ridge * y, by = b * y, cyy = c * y * y;
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            const Vector first = left + Real(chunk * width), last = left + Real(chunk * width + width - 1);
+            const Vector x = minimum(maximum(top, first), last), ax = a * x;
+            const Vector largest = fused(ax + by, x, cyy), terms = fused(ax, x, cyy);
+            found.add(chunk * tile_size + row,
+                      lanes_of(inside & (fused(terms, error, largest) >= threshold)));
+        }
+    }
+    return found;
+}
+
+// The terms of the exponent that one column of pixels shares over all rows, for every chunk of a tile.
 template <typename Real>
 struct ColumnTerms {
     using Vector = typename Simd<Real>::Vector;
-    Vector dx, square, slope;  // a dx^2, or far below any threshold outside the reach; b dx
+    static constexpr int chunks = TileGeometry<Real>::chunks;
+    Vector dx[chunks], square[chunks], slope[chunks];  // a dx^2, or very low outside the reach; b dx
 
-    ColumnTerms(const SplatRecord<Real>& s, Vector distance) : dx(distance) {
-        const Vector reach = broadcast(s.reach_x);
-        const Vector outside = broadcast(Real(-1e30));
-        square = s.a * dx * dx;
-        square = (dx <= reach) & (dx >= -reach) ? square : outside;
-        slope = s.b * dx;
+    ColumnTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g) {
+        const Vector reach = broadcast(s.reach_x), outside = broadcast(Real(-1e30));
+        for (int i = 0; i < chunks; ++i) {
+            dx[i] = g.distances(s.mean_x, i);
+            square[i] = (dx[i] <= reach) & (dx[i] >= -reach) ? s.a * dx[i] * dx[i] : outside;
+            slope[i] = s.b * dx[i];
+        }
     }
 
-    Vector exponent(const SplatRecord<Real>& s, Real dy) const {
-        const Vector y = broadcast(dy);
-        return fused(fused(broadcast(s.c), y, slope), y, square);
+    // `c` is that of the splat, `y` the distance of a row from its mean.
+    Vector exponent(int chunk, Vector c, Vector y) const {
+        return fused(fused(c, y, slope[chunk]), y, square[chunk]);
     }
 };
 
@@ -99,12 +145,12 @@ struct Alpha {
 
 // The decision that forward and backward must take alike, bit for bit.
 template <typename Real>
-inline Alpha<Real> evaluate_alpha(const SplatRecord<Real>& s, typename Simd<Real>::Vector exponent,
+inline Alpha<Real> evaluate_alpha(typename Simd<Real>::Vector opacity, typename Simd<Real>::Vector exponent,
                                   const Limits<Real>& limits) {
     using Vector = typename Simd<Real>::Vector;
     Alpha<Real> alpha;
-    alpha.unlimited = s.opacity * exponential(exponent);
-    alpha.value = alpha.unlimited < limits.ceiling ? alpha.unlimited : limits.ceiling;
+    alpha.unlimited = opacity * exponential(exponent);
+    alpha.value = minimum(alpha.unlimited, limits.ceiling);
     alpha.hit = (alpha.value >= limits.floor) & (exponent <= Vector{});
     return alpha;
 }
