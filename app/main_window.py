@@ -157,6 +157,7 @@ class MainWindow(QMainWindow):
         for panel in self.panels:
             panel.posted.connect(session.post)
         self.photos_panel.photo_chosen.connect(viewport.go_to_photo)
+        self.photos_panel.list.clicked.connect(viewport.take_focus)  # for F, H, [ and ]
         viewport.photo_changed.connect(self.photos_panel.show_chosen)
         self.settings_panel.undo_changed.connect(self._set_undo)
         self.restart_strip.posted.connect(session.post)

@@ -59,7 +59,7 @@ class StatusBar(QWidget):
         self.notice.setAccessibleName("Notice")
         self.notice.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         set_role(self.facts, "muted")
-        set_role(self.notice, "changed")
+        set_role(self.notice, "")
         self.saved = QLabel(self)
         set_role(self.saved, "muted")
         self.folder_button = QPushButton(self)

@@ -34,6 +34,7 @@ from engine.scene_summary import scene_opened
 from engine.session import Session
 from engine.setting_info import Applies
 from engine.settings import Settings, setting_info
+from engine.size_advice import size_advice
 
 _SCENE_SETTINGS = ("resolution", "test_every")  # what decoded photos depend on
 
@@ -248,6 +249,7 @@ class RunOpening:
         self._session.notice(room_warning(run.folder.path, run.trainer))
         if not request.is_resumed:
             self._note_seed_cap(run)
+            self._session.notice(size_advice(run.scene, run.trainer.device.type))
             return
         for name, value in run.settings.differences(loaded.before).items():
             old = loaded.before[name]

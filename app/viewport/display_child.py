@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -87,10 +87,9 @@ def main(colors: list[str]) -> None:
 
     def wait_for_the_end() -> None:
         sys.stdin.read()
-        application.quit()
+        os._exit(0)  # a quit from another thread can be lost; there is nothing to put in order
 
-    waiting = threading.Thread(target=wait_for_the_end, daemon=True)
-    QTimer.singleShot(0, waiting.start)  # a quit before the loop turns would be lost
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
     application.exec()
 
 

@@ -188,8 +188,7 @@ class Viewport(QWidget):
             return
         controls.jump(self.scene.photos[index].camera)
         self._set_photo(index)
-        if self._flipped:
-            self.photos.get(index)
+        self.photos.get(index)  # a flip to it is likely to come
         self._camera_changed(moving=False)
 
     def set_flipped(self, flipped: bool) -> None:

@@ -168,6 +168,16 @@ def test_a_click_on_a_photo_chooses_it_exactly_once(panel_room: Room) -> None:
     assert chosen == [2, 2]
 
 
+def test_after_a_click_on_a_photo_the_views_keys_act(panel_room: Room) -> None:
+    room = panel_room
+    room.open()
+    panel = room.window.photos_panel
+    click(panel.list.viewport(), panel.list.visualRect(panel.shown.index(2, 0)).center())
+    room.qtbot.waitUntil(room.view.surface.widget.hasFocus, timeout=LIMIT_MS)
+    assert room.view.photo == 2
+    room.qtbot.waitUntil(lambda: room.view.photos.get(2) is not None, timeout=LIMIT_MS)
+
+
 @pytest.mark.parametrize("size", [(1280, 720), (1600, 1000)])
 def test_no_label_of_the_settings_is_cut_in_the_window(
     panel_room: Room, size: tuple[int, int]
