@@ -284,8 +284,8 @@ class MainWindow(QMainWindow):
             step = self.session.step
             self.closing_strip.say(f"Saving step {step:,} …" if step else "Closing …")
             self.closing_strip.show()
-            self.viewport.close_view()
             self.session.post(Shutdown(save=True))
+            self.viewport.close_view(wait=False)  # the strip is to be seen at once
         if self.session.has_stopped:
             window_memory.remember(self)
             self.log_panel.detach()

@@ -76,10 +76,10 @@ class PhotoPictures(QObject):
             future.add_done_callback(tell)
         return None
 
-    def close(self) -> None:
-        """Decode nothing more and wait for the photo in work, if any."""
+    def close(self, *, wait: bool = True) -> None:
+        """Decode nothing more, and wait for the photo in work, if any."""
         self._cancel_pending()
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._executor.shutdown(wait=wait, cancel_futures=True)
 
     def _cancel_pending(self) -> None:
         for index, future in list(self._pending.items()):

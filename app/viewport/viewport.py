@@ -159,15 +159,15 @@ class Viewport(QWidget):
         self.shown.labels_shown = shown
         self.present()
 
-    def close_view(self) -> None:
-        """Ask for nothing more and free threads and graphics memory."""
+    def close_view(self, *, wait: bool = True) -> None:
+        """Ask for nothing more and free graphics memory; `wait` for a photo being decoded."""
         for timer in (self._rest_timer, self._frame_timer, self._late_timer):
             timer.stop()
         self.navigation.let_go()
         self.navigation.controls = None
         self.scene = None
         self.update_request()
-        self.photos.close()
+        self.photos.close(wait=wait)
         self.surface.release()
 
     # --- what the user asks ---
