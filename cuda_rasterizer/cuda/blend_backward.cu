@@ -114,7 +114,9 @@ SPLATSCOPE_FUNCTION void step_back(const BackwardPassParams& p, PixelState<Wante
                                    int32_t splat, const Alpha& alpha, bool drawn, float ceiling_limit,
                                    float* sums) {
     const float value = drawn ? alpha.value : 0.0f;
-    const float inverse = reciprocal(1.0f - value);
+    const float left = 1.0f - value, rough = reciprocal(left);
+    // One step of Newton's: hundreds of these are multiplied, and what each is off by would add up.
+    const float inverse = fused(rough, fused(-left, rough, 1.0f), rough);
     const float before = state.transmittance * inverse;
     const float weight = before * value;
     state.transmittance = before;

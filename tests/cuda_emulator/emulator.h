@@ -221,8 +221,12 @@ Number load_read_only(const Number* at) {
 inline float exponential(float x) {
     return std::exp(x);
 }
+// Off by up to two units in the last place, as it may be on a device, and always alike for one number.
 inline float reciprocal(float x) {
-    return 1.0f / x;
+    const float exact = 1.0f / x;
+    if (std::fpclassify(exact) != FP_NORMAL) return exact;
+    const std::uint32_t spread = float_bits(x) * 2654435761u;
+    return bits_float(float_bits(exact) + (spread >> 16) % 5u - 2u);
 }
 inline float inverse_square_root(float x) {
     return 1.0f / std::sqrt(x);

@@ -200,6 +200,15 @@ def test_lists_longer_than_a_batch():
     assert_equal_to_the_cpu(scene)
 
 
+@pytest.mark.usefixtures("deterministic")
+def test_the_transmittance_is_recovered_to_the_last_digits_behind_a_thousand_splats():
+    scene = scenes.random_scene(
+        *(5, 2000, 20, 18), scale_range=(0.8, 1.6), opacity_range=(0.004, 0.006)
+    )
+    # Divisions as rough as a device's own reciprocal would leave 2e-5.
+    assert_equal_to_the_cpu(scene, limit=1e-6)
+
+
 @pytest.mark.parametrize("channels", [3, 5])
 @pytest.mark.usefixtures("deterministic")
 def test_saturated_pixels_stop_in_a_later_batch(channels):
