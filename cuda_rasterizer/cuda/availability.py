@@ -8,9 +8,16 @@ from cuda_rasterizer.cuda import driver, nvrtc
 from cuda_rasterizer.errors import RasterizerError
 
 
-@functools.cache
 def unavailable_reason() -> str | None:
     """None where it works; otherwise what is missing, with its fix. Compiles nothing."""
+    try:
+        return _lasting_reason()
+    except torch.OutOfMemoryError as error:  # another program's doing, which passes
+        return str(error)
+
+
+@functools.cache
+def _lasting_reason() -> str | None:
     if torch.version.cuda is None:
         return (
             f"torch {torch.__version__} is built without CUDA; install a build of torch with CUDA "
@@ -18,6 +25,8 @@ def unavailable_reason() -> str | None:
         )
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
+    except torch.OutOfMemoryError:
+        raise
     except (RuntimeError, AssertionError) as error:  # torch's own words for driver and GPU
         return f"torch finds no GPU that it can use: {str(error).splitlines()[0]}"
     try:
@@ -25,7 +34,7 @@ def unavailable_reason() -> str | None:
         gpu = driver.load_driver(torch.cuda.current_device())
         compiler.target_for(gpu.capability)
         return _older_driver(gpu.version, compiler.version)
-    except (RasterizerError, torch.OutOfMemoryError) as error:
+    except RasterizerError as error:
         return str(error)
 
 

@@ -240,7 +240,7 @@ def test_attributes_and_occupancy_are_those_of_the_driver(launcher, fake_driver)
 @pytest.fixture
 def reason():
     """A fresh answer."""
-    caches = (availability.unavailable_reason, nvrtc.load_compiler, driver.load_driver)
+    caches = (availability._lasting_reason, nvrtc.load_compiler, driver.load_driver)
     for cache in caches:
         cache.cache_clear()
     yield availability.unavailable_reason
@@ -330,6 +330,14 @@ def test_a_driver_older_than_the_compiler_is_the_reason(reason, bindings, monkey
         "the driver knows CUDA 12.4 and NVRTC is 13.0; update the driver, or install "
         "cuda-bindings and NVRTC of major version 12"
     )
+
+
+@pytest.mark.usefixtures("gpu_that_torch_sees")
+def test_memory_that_is_short_at_the_moment_is_no_lasting_reason(reason, bindings):
+    bindings["cuda.bindings.driver"].fails["cuDevicePrimaryCtxRetain"] = 2
+    assert "OUT_OF_MEMORY" in reason()
+    bindings["cuda.bindings.driver"].fails.clear()
+    assert reason() is None
 
 
 @pytest.mark.usefixtures("gpu_that_torch_sees", "bindings")
