@@ -348,7 +348,8 @@ def sanitized(report: Report, device: torch.device) -> dict[str, Any] | str:
             found[tool] = "left out: no time"
             continue
         content, text = sanitizer.check_small_scene(program, tool, report.remaining_s() / 2)
-        verdict = {True: "ok", False: "found something", None: "no time"}[content]
+        last_words = text.splitlines()[-1] if text else "nothing was said"
+        verdict = {True: "ok", False: "found something"}.get(content, f"no verdict: {last_words}")
         report.say(f"{tool}: {verdict}")
         found[tool] = verdict
         if content is False:

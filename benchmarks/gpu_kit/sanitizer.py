@@ -22,10 +22,10 @@ def find_sanitizer() -> str | None:
 
 
 def check_small_scene(program: str, tool: str, limit_s: float) -> tuple[bool | None, str]:
-    """Whether the tool is content (None: no time), and the end of what it said."""
+    """Whether the tool is content (None: it had no time or did not run), and what it said last."""
     command = [
         *(program, "--tool", tool, "--error-exitcode", str(_FOUND_SOMETHING)),
         *(sys.executable, "-m", "benchmarks.gpu", "--only", "small"),
     ]
     code, text = child.run(command, limit_s, _APART)
-    return None if code is None else code == 0, text
+    return {0: True, _FOUND_SOMETHING: False}.get(-1 if code is None else code), text

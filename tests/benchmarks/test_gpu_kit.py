@@ -329,7 +329,7 @@ def stand_in(folder: Path, code: int, seconds: float = 0.0) -> str:
     return str(program)
 
 
-@pytest.mark.parametrize(("code", "content"), [(0, True), (9, False)])
+@pytest.mark.parametrize(("code", "content"), [(0, True), (9, False), (1, None)])
 def test_the_sanitizer_s_verdict_is_its_exit_code(tmp_path, code, content):
     program = stand_in(tmp_path, code)
     assert sanitizer.check_small_scene(program, "racecheck", 10.0) == (
