@@ -1,20 +1,23 @@
 """`splatscope`: a word such as `train` goes to the command line, anything else opens the window."""
 
+import signal
 import sys
 from collections.abc import Sequence
 
-from app.start_signals import end_the_start
-from engine import cli
-
-_FOR_CLI = (*cli.WORDS, "--version", "--help", "-h")
+from app.start_signals import SIGNALS, end_the_start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; the exit code. Qt is imported for the window only."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] in _FOR_CLI:
-        return cli.main(given)
+    before = [signal.getsignal(number) for number in SIGNALS]
     end_the_start()
+    from engine import cli
+
+    if given and given[0] in (*cli.WORDS, "--version", "--help", "-h"):
+        for number, handler in zip(SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+        return cli.main(given)
     from app.application import run_window
 
     return run_window(given, shows_sign=True)
