@@ -71,17 +71,18 @@ inline DoubleVector fused(DoubleVector a, DoubleVector b, DoubleVector c) {
 
 // The smaller and the larger of two; where a is not a number, b.
 #if defined(__AVX512F__)
+// With a full mask, because GCC 12 believes that the plain forms read something without a value.
 inline FloatVector minimum(FloatVector a, FloatVector b) {
-    return _mm512_min_ps(a, b);
+    return _mm512_maskz_min_ps(0xffff, a, b);
 }
 inline DoubleVector minimum(DoubleVector a, DoubleVector b) {
-    return _mm512_min_pd(a, b);
+    return _mm512_maskz_min_pd(0xff, a, b);
 }
 inline FloatVector maximum(FloatVector a, FloatVector b) {
-    return _mm512_max_ps(a, b);
+    return _mm512_maskz_max_ps(0xffff, a, b);
 }
 inline DoubleVector maximum(DoubleVector a, DoubleVector b) {
-    return _mm512_max_pd(a, b);
+    return _mm512_maskz_max_pd(0xff, a, b);
 }
 #elif defined(__AVX2__)
 inline FloatVector minimum(FloatVector a, FloatVector b) {
@@ -218,7 +219,7 @@ using EightFloats = float __attribute__((vector_size(32)));
 
 inline EightFloats folded(FloatVector v) {
 #if defined(__AVX512F__)
-    return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    return _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
 #else
     return v;
 #endif
