@@ -88,26 +88,71 @@ struct Ellipse {
     }
 };
 
-// body(tile, rank) for every tile of a splat, row by row.
+// The tiles of the box round a splat.
+struct TileBox {
+    Span rows, columns;
+
+    template <typename Real>
+    TileBox(const BinParams<Real>& p, const SplatRecord<Real>& s)
+        : rows(tiles_of(double(s.mean_y) - s.reach_y, double(s.mean_y) + s.reach_y, p.height)),
+          columns(tiles_of(double(s.mean_x) - s.reach_x, double(s.mean_x) + s.reach_x, p.width)) {}
+};
+
+// body(row, column) for every tile of a splat, row by row.
 template <typename Real, typename Body>
-inline void for_each_tile(const BinParams<Real>& p, const SplatRecord<Real>& s, const Body& body) {
-    const int across = tiles_across(p.width);
-    const double x = s.mean_x, y = s.mean_y;
-    const Span rows = tiles_of(y - s.reach_y, y + s.reach_y, p.height);
-    const Span box = tiles_of(x - s.reach_x, x + s.reach_x, p.width);
-    int32_t rank = 0;
+inline void for_each_tile(const BinParams<Real>& p, const SplatRecord<Real>& s, const TileBox& box,
+                          const Body& body) {
     // A box one tile wide or high has no corner worth cutting off.
-    if (rows.first >= rows.last || box.first >= box.last) {
-        for (int row = rows.first; row <= rows.last; ++row)
-            for (int column = box.first; column <= box.last; ++column) body(row * across + column, rank++);
+    if (box.rows.first >= box.rows.last || box.columns.first >= box.columns.last) {
+        for (int row = box.rows.first; row <= box.rows.last; ++row)
+            for (int column = box.columns.first; column <= box.columns.last; ++column) body(row, column);
         return;
     }
     const Ellipse<Real> ellipse(s);
-    for (int row = rows.first; row <= rows.last; ++row) {
+    for (int row = box.rows.first; row <= box.rows.last; ++row) {
         const Span columns = ellipse.columns(row, p.width);
-        for (int column = columns.first; column <= columns.last; ++column)
-            body(row * across + column, rank++);
+        for (int column = columns.first; column <= columns.last; ++column) body(row, column);
     }
+}
+
+// What counting found of a splat, so that filling need not look again: which tiles of a box of up to 8 by 8,
+// bit 8 * row + column, and the number of its first. No bits: the box is larger, or nothing is touched.
+struct TouchedTiles {
+    uint64_t bits;
+    int64_t first;
+};
+static_assert(sizeof(TouchedTiles) == 2 * sizeof(uint64_t), "they lie where the sort keys were");
+
+// Counts one splat into its tiles; how many they are goes to `count`.
+template <typename Real>
+inline TouchedTiles count_tiles(const BinParams<Real>& p, const SplatRecord<Real>& s, int32_t* tile_counts,
+                                int64_t& count) {
+    const TileBox box(p, s);
+    const int across = tiles_across(p.width), row_0 = box.rows.first, column_0 = box.columns.first;
+    TouchedTiles touched{0, int64_t(row_0) * across + column_0};
+    int64_t found = 0;
+    for_each_tile(p, s, box, [&](int row, int column) {
+        ++tile_counts[row * across + column];
+        touched.bits |= uint64_t(1) << ((8 * (row - row_0) + column - column_0) & 63);
+        ++found;
+    });
+    if (box.rows.last - row_0 >= 8 || box.columns.last - column_0 >= 8) touched.bits = 0;
+    count = found;
+    return touched;
+}
+
+// body(tile, rank) for every tile that counting found.
+template <typename Real, typename Body>
+inline void for_each_touched(const BinParams<Real>& p, const SplatRecord<Real>& s,
+                             const TouchedTiles& touched, const Body& body) {
+    const int across = tiles_across(p.width);
+    int32_t rank = 0;
+    for (uint64_t left = touched.bits; left; left &= left - 1) {
+        const int bit = __builtin_ctzll(left);
+        body(int(touched.first) + bit / 8 * across + bit % 8, rank++);
+    }
+    if (touched.bits) return;
+    for_each_tile(p, s, TileBox(p, s), [&](int row, int column) { body(row * across + column, rank++); });
 }
 
 template <typename Real>
@@ -215,19 +260,16 @@ void bin_count(const BinParams<Real>& p) {
     const int64_t visible = order_by_depth(p);
     const int tiles = tiles_across(p.width) * tiles_across(p.height);
     std::memset(p.splat_offsets, 0, size_t(p.count + 1) * sizeof(int64_t));
+    TouchedTiles* touched = static_cast<TouchedTiles*>(p.sort_keys);
     parallel(bin_blocks, thread_count(), [&](int64_t block, int) {
         int32_t* counts = p.tile_counts + block * tiles;
         std::memset(counts, 0, size_t(tiles) * sizeof(int32_t));
         int64_t begin, end;
         block_range(visible, block, begin, end);
         for (int64_t k = begin; k < end; ++k) {
-            int64_t touched = 0;
+            const int32_t splat = p.order[k];
             if (k + 8 < end) __builtin_prefetch(records + p.order[k + 8]);
-            for_each_tile(p, records[p.order[k]], [&](int tile, int32_t) {
-                ++counts[tile];
-                ++touched;
-            });
-            p.splat_offsets[p.order[k] + 1] = touched;
+            touched[k] = count_tiles(p, records[splat], counts, p.splat_offsets[splat + 1]);
         }
     });
     for (int64_t i = 0; i < p.count; ++i) p.splat_offsets[i + 1] += p.splat_offsets[i];
@@ -250,6 +292,7 @@ void bin_count(const BinParams<Real>& p) {
 template <typename Real>
 void bin_fill(const BinParams<Real>& p) {
     const SplatRecord<Real>* records = records_of(p);
+    const TouchedTiles* touched = static_cast<const TouchedTiles*>(p.sort_keys);
     const int64_t visible = p.totals[0];
     const int tiles = tiles_across(p.width) * tiles_across(p.height);
     parallel(bin_blocks, thread_count(), [&](int64_t block, int) {
@@ -258,8 +301,8 @@ void bin_fill(const BinParams<Real>& p) {
         block_range(visible, block, begin, end);
         for (int64_t k = begin; k < end; ++k) {
             const int32_t splat = p.order[k];
-            if (k + 8 < end) __builtin_prefetch(records + p.order[k + 8]);
-            for_each_tile(p, records[splat], [&](int tile, int32_t rank) {
+            if (k + 8 < end) __builtin_prefetch(p.splat_offsets + p.order[k + 8]);
+            for_each_touched(p, records[splat], touched[k], [&](int tile, int32_t rank) {
                 const int64_t place = p.tile_offsets[tile] + cursors[tile]++;
                 p.instance_splats[place] = splat;
                 if (p.instance_slots) p.instance_slots[place] = p.splat_offsets[splat] + rank;

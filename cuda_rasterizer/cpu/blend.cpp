@@ -119,23 +119,32 @@ const Real* background_of(const TileParams<Real>& t, int64_t pixel) {
     return t.background_per_pixel ? t.background + pixel * t.channels : t.background;
 }
 
-template <typename Real>
+// Channels is the number of colours, or 0 where only the parameters know.
+template <typename Real, int Channels>
 void write_tile(const BlendParams<Real>& p, const TileState<Real>& state, const TileGeometry<Real>& g) {
     const TileParams<Real>& t = p.tiles;
+    const int channels = Channels ? Channels : t.channels;
     for (int y = 0; y < g.rows; ++y) {
+        const int64_t row = int64_t(g.y0 + y) * t.width + g.x0;
         for (int x = 0; x < g.columns; ++x) {
             const int at = g.place(x, y);
-            const int64_t pixel = int64_t(g.y0 + y) * t.width + g.x0 + x;
             const Real left = std::abs(state.transmittance[at]);
-            const Real* background = background_of(t, pixel);
-            for (int c = 0; c < t.channels; ++c) {
+            const Real* background = background_of(t, row + x);
+            Real* color = p.color + (row + x) * channels;
+            for (int c = 0; c < channels; ++c) {
                 const Real behind = background ? left * background[c] : Real(0);
-                p.color[pixel * t.channels + c] = state.color[c * tile_pixels + at] + behind;
+                color[c] = state.color[c * tile_pixels + at] + behind;
             }
-            p.alpha[pixel] = Real(1) - left;
-            p.depth[pixel] = state.depth[at];
-            if (p.transmittance) p.transmittance[pixel] = left;
-            if (p.stops) p.stops[pixel] = state.stops[at];
+        }
+        for (int x = 0; x < g.columns; x += g.width) {
+            const int at = g.place(x, y), count = g.columns - x < g.width ? g.columns - x : g.width;
+            for (int i = 0; i < count; ++i) {
+                const Real left = std::abs(state.transmittance[at + i]);
+                p.alpha[row + x + i] = Real(1) - left;
+                if (p.transmittance) p.transmittance[row + x + i] = left;
+            }
+            std::memcpy(p.depth + row + x, state.depth + at, size_t(count) * sizeof(Real));
+            if (p.stops) std::memcpy(p.stops + row + x, state.stops + at, size_t(count) * sizeof(int32_t));
         }
     }
 }
@@ -152,11 +161,13 @@ void blend(const BlendParams<Real>& p) {
         const TileGeometry<Real> geometry(tile, t.width, t.height);
         TileState<Real> state(geometry, t.channels, int32_t(end - begin),
                               t.workspace + worker * t.workspace_stride);
-        if (t.channels == 3)
+        if (t.channels == 3) {
             blend_list<Real, 3>(p, state, geometry, begin, end);
-        else
+            write_tile<Real, 3>(p, state, geometry);
+        } else {
             blend_list<Real, 0>(p, state, geometry, begin, end);
-        write_tile(p, state, geometry);
+            write_tile<Real, 0>(p, state, geometry);
+        }
     });
 }
 

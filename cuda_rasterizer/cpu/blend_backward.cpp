@@ -56,13 +56,15 @@ struct BackwardState {
 
     BackwardState(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g, Real* workspace)
         : grad_color(workspace), sums(workspace + int64_t(p.tiles.channels) * tile_pixels) {
-        for (int y = 0; y < tile_size; ++y) {
-            for (int x = 0; x < tile_size; ++x) {
-                if (x < g.columns && y < g.rows)
-                    load_pixel(p, int64_t(g.y0 + y) * p.tiles.width + g.x0 + x, g.place(x, y));
-                else
-                    clear_pixel(p.tiles.channels, g.place(x, y));
-            }
+        if (g.columns < tile_size || g.rows < tile_size) clear(p.tiles.channels);
+        if (!p.grad_alpha) std::memset(grad_alpha, 0, sizeof grad_alpha);
+        if (!p.grad_depth) std::memset(grad_depth, 0, sizeof grad_depth);
+        if (!p.grad_color) std::memset(grad_color, 0, size_t(p.tiles.channels) * tile_pixels * sizeof(Real));
+        for (int y = 0; y < g.rows; ++y) {
+            if (p.tiles.channels == 3)
+                load_row<3>(p, g, y);
+            else
+                load_row<0>(p, g, y);
         }
         wake_vectors(INT32_MAX);
     }
@@ -79,31 +81,40 @@ struct BackwardState {
     }
 
   private:
-    void clear_pixel(int channels, int i) {
-        transmittance[i] = Real(1);
-        behind[i] = grad_alpha[i] = grad_depth[i] = Real(0);
-        stops[i] = 0;
-        for (int c = 0; c < channels; ++c) grad_color[c * tile_pixels + i] = Real(0);
+    // Pixels outside the image take no light.
+    void clear(int channels) {
+        for (Real& t : transmittance) t = Real(1);
+        std::memset(behind, 0, sizeof behind);
+        std::memset(grad_alpha, 0, sizeof grad_alpha);
+        std::memset(grad_depth, 0, sizeof grad_depth);
+        std::memset(stops, 0, sizeof stops);
+        std::memset(grad_color, 0, size_t(channels) * tile_pixels * sizeof(Real));
     }
 
-    void load_pixel(const BlendBackwardParams<Real>& p, int64_t pixel, int i) {
+    // Channels is the number of colours, or 0 where only the parameters know.
+    template <int Channels>
+    void load_row(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g, int y) {
         const TileParams<Real>& t = p.tiles;
-        clear_pixel(t.channels, i);
-        transmittance[i] = p.transmittance[pixel];
-        stops[i] = p.stops[pixel];
-        if (p.grad_alpha) grad_alpha[i] = p.grad_alpha[pixel];
-        if (p.grad_depth) grad_depth[i] = p.grad_depth[pixel];
-        const Real* background =
-            t.background ? t.background + (t.background_per_pixel ? pixel * t.channels : 0) : nullptr;
-        Real through = Real(0);
-        for (int c = 0; p.grad_color && c < t.channels; ++c) {
-            const Real g = p.grad_color[pixel * t.channels + c];
-            grad_color[c * tile_pixels + i] = g;
-            if (background) through += g * background[c];
+        const int channels = Channels ? Channels : t.channels;
+        for (int x = 0; x < g.columns; ++x) {
+            const int i = g.place(x, y);
+            const int64_t pixel = int64_t(g.y0 + y) * t.width + g.x0 + x;
+            const Real* background =
+                t.background ? t.background + (t.background_per_pixel ? pixel * channels : 0) : nullptr;
+            Real through = Real(0);
+            for (int c = 0; p.grad_color && c < channels; ++c) {
+                const Real grad = p.grad_color[pixel * channels + c];
+                grad_color[c * tile_pixels + i] = grad;
+                if (background) through += grad * background[c];
+            }
+            if (p.grad_alpha) grad_alpha[i] = p.grad_alpha[pixel];
+            if (p.grad_depth) grad_depth[i] = p.grad_depth[pixel];
+            transmittance[i] = p.transmittance[pixel];
+            behind[i] = transmittance[i] * through;
+            stops[i] = p.stops[pixel];
+            int32_t& vector_stop = vector_stops[i / width];
+            vector_stop = p.stops[pixel] > vector_stop ? p.stops[pixel] : vector_stop;
         }
-        behind[i] = transmittance[i] * through;
-        int32_t& vector_stop = vector_stops[i / width];
-        if (p.stops[pixel] > vector_stop) vector_stop = p.stops[pixel];
     }
 };
 
@@ -289,7 +300,7 @@ void write_moments(const BlendBackwardParams<Real>& p, int64_t i, const Real* su
 
 // out = the sum of `count` numbers of each slot of splat i, from `first` on.
 template <typename Real>
-void sum_slots(const BlendBackwardParams<Real>& p, int64_t i, int64_t first, int count, Real* out) {
+inline void sum_slots(const BlendBackwardParams<Real>& p, int64_t i, int64_t first, int count, Real* out) {
     for (int m = 0; m < count; ++m) out[m] = Real(0);
     for (int64_t k = p.splat_offsets[i]; k < p.splat_offsets[i + 1]; ++k) {
         const Real* slot = p.slots + k * p.slot_size + first;
@@ -302,14 +313,22 @@ void write_splats(const BlendBackwardParams<Real>& p, bool geometry) {
     const int channels = p.tiles.channels;
     const int64_t behind_channels = slot_moments + channels;
     const int64_t absolute = behind_channels + (p.grad_depth ? 1 : 0);
+    const bool usual = geometry && p.grad_colors && channels == 3;
     parallel_blocks(p.tiles.count, splat_block, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-            Real moments[slot_moments];
-            if (geometry) {
-                sum_slots(p, i, 0, slot_moments, moments);
-                write_moments(p, i, moments);
+            if (usual) {  // in one pass of a length that is known here
+                Real sums[slot_moments + 3];
+                sum_slots(p, i, 0, slot_moments + 3, sums);
+                write_moments(p, i, sums);
+                std::memcpy(p.grad_colors + 3 * i, sums + slot_moments, 3 * sizeof(Real));
+            } else {
+                Real moments[slot_moments];
+                if (geometry) {
+                    sum_slots(p, i, 0, slot_moments, moments);
+                    write_moments(p, i, moments);
+                }
+                if (p.grad_colors) sum_slots(p, i, slot_moments, channels, p.grad_colors + i * channels);
             }
-            if (p.grad_colors) sum_slots(p, i, slot_moments, channels, p.grad_colors + i * channels);
             if (p.grad_depths) sum_slots(p, i, behind_channels, 1, p.grad_depths + i);
             if (p.absolute_gradient) sum_slots(p, i, absolute, 2, p.absolute_gradient + 2 * i);
         }
