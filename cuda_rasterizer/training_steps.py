@@ -81,7 +81,7 @@ def adam_step(
         eps: added to the root.
         radii: of a rendering. Splats that were not seen in it keep their values and their moments;
             None moves every row.
-        backend: "auto" (the fastest on the device of the parameters), "cuda", "cpu" or "reference".
+        backend: "auto", "cpu" or "reference".
 
     Raises:
         RasterizerError: shapes or types differ, or what is changed is not contiguous.
@@ -107,7 +107,7 @@ def adam_step(
         return
     for group in groups:
         _require_contiguous(group)
-    ready = [dataclasses.replace(group, gradient=group.gradient.contiguous()) for group in groups]
+    ready = [group if group.gradient.is_contiguous() else _with_rows(group) for group in groups]
     seen = None if radii is None else radii.contiguous()
     kernels_of(name).adam_step(ready, beta1=beta1, beta2=beta2, eps=eps, radii=seen)
 
@@ -121,22 +121,30 @@ def _check_group(group: AdamGroup, first: Tensor, radii: Tensor | None) -> None:
             f"a parameter is {parameter.dtype} on {parameter.device}, the first of them "
             f"{first.dtype} on {first.device}"
         )
+    kind = parameter.shape, parameter.dtype, parameter.device
     others = (
         ("gradient", group.gradient),
         ("mean", group.exp_avg),
         ("square", group.exp_avg_sq),
     )
     for label, tensor in others:
-        if _kind(tensor) != _kind(parameter):
+        if (tensor.shape, tensor.dtype, tensor.device) != kind:
             raise RasterizerError(
                 f"the {label} is {_kind(tensor)}; expected {_kind(parameter)} as the parameter is"
             )
+    if radii is None:
+        return
     rows = parameter.shape[0] if parameter.dim() else 1
     expected = f"({rows}, 2) torch.int32 on {first.device}"
-    if radii is not None and _kind(radii) != expected:
+    if _kind(radii) != expected:
         raise RasterizerError(
             f"the radii are {_kind(radii)}; expected {expected} for the rows of the parameter"
         )
+
+
+def _with_rows(group: AdamGroup) -> AdamGroup:
+    """The group with its gradient copied into rows, as the kernels read it."""
+    return dataclasses.replace(group, gradient=group.gradient.contiguous())
 
 
 def _require_contiguous(group: AdamGroup) -> None:
