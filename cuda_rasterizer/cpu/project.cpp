@@ -1,6 +1,7 @@
 // Splats onto the image plane, and the whole way back.
 
 #include <cstring>
+#include <type_traits>
 
 #include "gaussian_math.h"
 #include "kernels.h"
@@ -21,16 +22,33 @@ bool features_are_finite(const SplatParams<Real>& p, int64_t i) {
     return sum == Real(0);
 }
 
-template <typename Real>
+// body(degree) with the degree of the harmonics as a constant, so that their loops have a length that the
+// compiler knows; -1 with features.
+template <typename Body>
+void with_degree(int degree, const Body& body) {
+    switch (degree) {
+        case 0:
+            return body(std::integral_constant<int, 0>{});
+        case 1:
+            return body(std::integral_constant<int, 1>{});
+        case 2:
+            return body(std::integral_constant<int, 2>{});
+        case 3:
+            return body(std::integral_constant<int, 3>{});
+        default:
+            return body(std::integral_constant<int, -1>{});
+    }
+}
+
+template <int Degree, typename Real>
 bool color_of(const ProjectParams<Real>& p, const Camera<Real>& camera, int64_t i) {
-    if (p.splats.features) return features_are_finite(p.splats, i);
+    if (Degree < 0) return features_are_finite(p.splats, i);
     const SplatParams<Real>& splats = p.splats;
     Real basis[maximum_sh_coefficients], inverse_distance;
     const Vector3<Real> direction = view_direction(camera, load3(splats.means + 3 * i), inverse_distance);
-    spherical_harmonics_basis(splats.sh_degree, direction, basis);
-    const Vector3<Real> color =
-        spherical_harmonics_sum(splats.sh_degree, basis, splats.sh_dc + i * splats.sh_dc_stride,
-                                splats.sh_rest + i * splats.sh_rest_stride);
+    spherical_harmonics_basis(Degree, direction, basis);
+    const Vector3<Real> color = spherical_harmonics_sum(Degree, basis, splats.sh_dc + i * splats.sh_dc_stride,
+                                                        splats.sh_rest + i * splats.sh_rest_stride);
     if (!is_finite(color.x + color.y + color.z)) return false;
     p.colors[3 * i] = color.x > 0 ? color.x : Real(0);
     p.colors[3 * i + 1] = color.y > 0 ? color.y : Real(0);
@@ -89,18 +107,18 @@ void clear_coefficients(const ProjectBackwardParams<Real>& p, int64_t i) {
 }
 
 // Writes the gradients of the coefficients in use and adds those of mean and camera.
-template <typename Real>
+template <int Degree, typename Real>
 void color_backward(const ProjectBackwardParams<Real>& p, const Camera<Real>& camera, int64_t i,
                     Vector3<Real>& grad_mean, CameraGradient<Real>& grad_camera) {
     const SplatParams<Real>& splats = p.splats;
     Real basis[maximum_sh_coefficients], inverse_distance;
     const Vector3<Real> direction = view_direction(camera, load3(splats.means + 3 * i), inverse_distance);
-    spherical_harmonics_basis(splats.sh_degree, direction, basis);
+    spherical_harmonics_basis(Degree, direction, basis);
     Vector3<Real> g = load3(p.grad_colors + 3 * i);
-    const Vector3<Real> grad_direction = spherical_harmonics_backward(
-        splats.sh_degree, direction, basis, splats.sh_dc + i * splats.sh_dc_stride,
-        splats.sh_rest + i * splats.sh_rest_stride, g);
-    if (splats.sh_degree > 0)
+    const Vector3<Real> grad_direction =
+        spherical_harmonics_backward(Degree, direction, basis, splats.sh_dc + i * splats.sh_dc_stride,
+                                     splats.sh_rest + i * splats.sh_rest_stride, g);
+    if (Degree > 0)
         view_direction_backward(camera, direction, inverse_distance, grad_direction, grad_mean, grad_camera);
     if (p.grad_sh_dc) {
         const Vector3<Real> dc = {basis[0] * g.x, basis[0] * g.y, basis[0] * g.z};
@@ -108,14 +126,14 @@ void color_backward(const ProjectBackwardParams<Real>& p, const Camera<Real>& ca
     }
     if (!p.grad_sh_rest) return;
     Real* rest = p.grad_sh_rest + 3 * p.sh_rest_coefficients * i;
-    for (int k = 1; k < sh_coefficients(splats.sh_degree); ++k, rest += 3) {
+    for (int k = 1; k < sh_coefficients(Degree); ++k, rest += 3) {
         rest[0] = basis[k] * g.x;
         rest[1] = basis[k] * g.y;
         rest[2] = basis[k] * g.z;
     }
 }
 
-template <typename Real>
+template <int Degree, typename Real>
 void backward_of_one(const ProjectBackwardParams<Real>& p, const Camera<Real>& camera, int64_t i,
                      CameraGradient<Real>& grad_camera) {
     SplatGradient<Real> g{};
@@ -123,7 +141,7 @@ void backward_of_one(const ProjectBackwardParams<Real>& p, const Camera<Real>& c
     grad_camera = {};
     if (p.radii[2 * i] > 0) {
         project_splat_backward(p.splats, camera, i, load_gradient(p, i), g, grad_camera);
-        if (p.grad_colors && !p.splats.features) color_backward(p, camera, i, g.mean, grad_camera);
+        if (p.grad_colors && Degree >= 0) color_backward<Degree>(p, camera, i, g.mean, grad_camera);
     }
     write_gradient(p, i, g);
 }
@@ -145,29 +163,33 @@ void add_camera_gradient(const CameraGradient<Real>& g, Real* sum) {
 template <typename Real>
 void project(const ProjectParams<Real>& p) {
     const Camera<Real> camera = load_camera(p.splats);
-    parallel_blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            ProjectedSplat<Real> splat;
-            if (project_splat(p.splats, camera, i, splat) && color_of(p, camera, i))
-                write_splat(p, i, splat);
-            else
-                write_culled(p, i);
-        }
+    with_degree(p.splats.sh_degree, [&](auto degree) {
+        parallel_blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                ProjectedSplat<Real> splat;
+                if (project_splat(p.splats, camera, i, splat) && color_of<degree()>(p, camera, i))
+                    write_splat(p, i, splat);
+                else
+                    write_culled(p, i);
+            }
+        });
     });
 }
 
 template <typename Real>
 void project_backward(const ProjectBackwardParams<Real>& p) {
     const Camera<Real> camera = load_camera(p.splats);
-    parallel_blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
-        Real sum[12] = {};
-        for (int64_t i = begin; i < end; ++i) {
-            CameraGradient<Real> grad_camera;
-            backward_of_one(p, camera, i, grad_camera);
-            if (p.grad_world_to_camera) add_camera_gradient(grad_camera, sum);
-        }
-        if (p.grad_world_to_camera)
-            std::memcpy(p.camera_partials + 12 * (begin / splat_block), sum, sizeof sum);
+    with_degree(p.splats.sh_degree, [&](auto degree) {
+        parallel_blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
+            Real sum[12] = {};
+            for (int64_t i = begin; i < end; ++i) {
+                CameraGradient<Real> grad_camera;
+                backward_of_one<degree()>(p, camera, i, grad_camera);
+                if (p.grad_world_to_camera) add_camera_gradient(grad_camera, sum);
+            }
+            if (p.grad_world_to_camera)
+                std::memcpy(p.camera_partials + 12 * (begin / splat_block), sum, sizeof sum);
+        });
     });
     if (!p.grad_world_to_camera) return;
     for (int k = 0; k < 16; ++k) p.grad_world_to_camera[k] = Real(0);
