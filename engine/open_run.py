@@ -4,7 +4,6 @@ Nothing of a run lives anywhere else, so that dropping this object ends it.
 """
 
 import dataclasses
-import logging
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from engine.run.folder_lock import FolderLock
 from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
 from engine.run.run_folder import RunFacts, RunFolder
+from engine.run.run_log import RunLog
 from engine.scene_names import scene_reference
 from engine.setting_info import Value
 from engine.settings import Settings
@@ -68,11 +68,7 @@ class OpenRun:
         self._logs_failed = False
         self._journal = Journal(folder.journal_path)
         self._metrics = MetricsLog(folder.metrics_path, after_step=trainer.step)
-        self._log_handler = logging.FileHandler(folder.log_path, encoding="utf-8")
-        self._log_handler.setFormatter(
-            logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        )
-        logging.getLogger().addHandler(self._log_handler)
+        self._log = RunLog(folder.log_path)
 
     @property
     def settings(self) -> Settings:
@@ -273,8 +269,7 @@ class OpenRun:
                 log.close()
             except OSError as error:
                 notice = notice or self._log_failed(self.folder.path, error)
-        logging.getLogger().removeHandler(self._log_handler)
-        self._log_handler.close()
+        self._log.close()
         if not keep_photos:
             self.photos.close()
         self.lock.release()

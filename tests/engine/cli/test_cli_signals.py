@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,16 @@ import pytest
 from engine import cli
 from engine.run.run_folder import RunFolder
 from tests.engine.cli.commands import Capture, wait_for_steps
+
+
+@pytest.fixture(autouse=True)
+def heeded_signals() -> Iterator[None]:
+    """As in a terminal, however the tests were started: nohup and `&` ignore some of them."""
+    wanted = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_ctrl_c_saves_and_leaves_with_130(scene: Path, tmp_path: Path) -> None:
