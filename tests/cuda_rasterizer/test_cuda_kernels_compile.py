@@ -165,8 +165,8 @@ KERNEL(hungry, Numbers, 1024) {
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here; NVRTC is what counts")
-@pytest.mark.parametrize("architecture", [75, 90])
-def test_nvcc_compiles_the_same_files(architecture, tmp_path, pytestconfig):
+def test_nvcc_compiles_the_same_files(tmp_path, pytestconfig):
+    architecture = 90  # one is enough to hear nvcc's own front end; NVRTC has proved the others
     header = tmp_path / LAYOUT_HEADER
     header.write_text(sources.headers()[LAYOUT_HEADER])
     include = [f"-I{sources.FOLDER}", f"-I{sources.INCLUDE_FOLDER}", "-include", str(header)]
