@@ -27,7 +27,7 @@ from engine.cli_flags import (
 )
 from engine.errors import EngineError
 from engine.presets import DEFAULT_PRESET, load_preset
-from engine.scene_names import DEMO_NAME
+from engine.scene_names import DEMO_NAME, scene_path
 
 if TYPE_CHECKING:
     from engine.handle import EngineHandle
@@ -49,6 +49,12 @@ def run_window(
         settings = base.updated(given_values(options))
     except EngineError as error:
         return _say(str(error), EXIT_ARGUMENTS)
+    if options.scene is not None and not scene_path(options.scene).exists():
+        return _say(
+            f"{options.scene} is neither a command nor something to open: it does not exist. "
+            "Expected a scene's folder, a run folder or demo; see splatscope --help.",
+            EXIT_ARGUMENTS,
+        )
     preferences, warning = load_preferences()
     colors = PALETTES.get(preferences.theme, DARK)
     sign = (colors.panel, colors.text, colors.muted) if shows_sign else ()

@@ -52,7 +52,7 @@ def check_geometry(
     if len(posed.points) == 0:
         where = "a cube" if posed.random_half_size else "what the cameras see"
         message = (
-            f"{posed.source.name} has no sparse points; training starts from random points in "
+            f"{posed.source} has no sparse points; training starts from random points in "
             f"{where}, which takes longer and may leave haze. Give a point cloud if you have one."
         )
         findings.append(Finding("points_missing", "warning", "", message))

@@ -174,7 +174,8 @@ def _lens(path: Path, place: str, values: Values) -> Distortion | LensGuess:
         ("camera_angle_y", field_y, np.pi),
     ):
         if value is not None and not 0 < value < limit:
-            raise SceneError(f"{place}: '{key}' is {value}; expected 0 to {limit:.3g}.", path=path)
+            below = "" if limit == np.inf else f" and below {limit:.3g}"
+            raise SceneError(f"{place}: '{key}' is {value}; expected above 0{below}.", path=path)
     center_x, center_y = _number(path, place, values, "cx"), _number(path, place, values, "cy")
     guess = LensGuess(model, field_x, field_y, fx, fy, center_x, center_y, extras)
     if width is None or height is None:
