@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 
 class ElidedLabel(QLabel):
@@ -26,7 +26,8 @@ class ElidedLabel(QLabel):
         if text != self.full_text:
             self.full_text = text
             self._elide()
-            self.updateGeometry()
+            if self.sizePolicy().horizontalPolicy() is not QSizePolicy.Policy.Ignored:
+                self.updateGeometry()  # the whole window is laid out anew
 
     def sizeHint(self) -> QSize:
         """The size of the whole text."""

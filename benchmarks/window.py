@@ -1,6 +1,7 @@
 """What the window costs: training speed with and without it, memory, and how fast it answers.
 
     python -m benchmarks.window [--viewport gl] [--scene demo] [--rounds 3] [--json FILE]
+    python -m benchmarks.window --conditions idle --rounds 8 --steps 0
 
 Two engines of one process train the same scene from the same seed: one alone, one behind the
 window, in turns and never at once. Each turn is the same steps for both, so that a ratio compares
@@ -19,6 +20,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -252,12 +254,17 @@ def enter(journey: Journey, mouse: Mouse, condition: str) -> None:
 
 
 def speeds(
-    alone: Alone, journey: Journey, mouse: Mouse, rounds: int, steps: int
+    alone: Alone,
+    journey: Journey,
+    mouse: Mouse,
+    conditions: Sequence[str],
+    rounds: int,
+    steps: int,
 ) -> dict[str, dict[str, float]]:
     """Steps/s of every condition and its ratio to the engine alone, over the same steps."""
-    pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in CONDITIONS}
-    for turn in range(rounds * len(CONDITIONS)):
-        condition = CONDITIONS[turn % len(CONDITIONS)]
+    pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in conditions}
+    for turn in range(rounds * len(conditions)):
+        condition = conditions[turn % len(conditions)]
 
         def beside(condition: str = condition) -> float:
             enter(journey, mouse, condition)
@@ -265,7 +272,7 @@ def speeds(
             mouse.timer.stop()
             return seconds
 
-        if turn // len(CONDITIONS) % 2:
+        if turn // len(conditions) % 2:
             window = beside()
             pairs[condition].append((alone.seconds(steps), window))
         else:
@@ -350,12 +357,13 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
     mouse = Mouse(journey)
     results: dict[str, object] = {"viewport": arguments.viewport, "steps_a_turn": steps}
     print(f"{arguments.viewport} view, {arguments.rounds} rounds of {steps} steps a turn\n")
-    table = speeds(alone, journey, mouse, arguments.rounds, steps)
+    table = speeds(alone, journey, mouse, arguments.conditions, arguments.rounds, steps)
     print_speeds(table)
     alone.close()
-    verdict = "reached" if table["idle"]["ratio"] >= IDLE_BAR else "missed"
-    print(f"idle: bar of {IDLE_BAR} {verdict}\n")
-    drag = dragged(journey, mouse, arguments.steps)
+    if "idle" in table:
+        verdict = "reached" if table["idle"]["ratio"] >= IDLE_BAR else "missed"
+        print(f"idle: bar of {IDLE_BAR} {verdict}\n")
+    drag = dragged(journey, mouse, arguments.steps) if arguments.steps else {}
     for name, value in drag.items():
         print(f"{name.replace('_', ' '):28}{value:12.2f}")
     end = closing(journey)
@@ -370,9 +378,10 @@ def main() -> None:
     parser.add_argument("--viewport", choices=("painted", "gl"), default="painted")
     parser.add_argument("--scene", default="demo")
     parser.add_argument("--resolution", type=int, default=0)
+    parser.add_argument("--conditions", nargs="+", choices=CONDITIONS, default=CONDITIONS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=8, help="of one turn, about")
-    parser.add_argument("--steps", type=int, default=2000, help="with the view dragged")
+    parser.add_argument("--steps", type=int, default=2000, help="with the view dragged; 0: none")
     parser.add_argument("--here", action="store_true", help="use the present display")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     arguments = parser.parse_args()
