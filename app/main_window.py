@@ -35,7 +35,6 @@ from app.panels.photos_panel import PhotosPanel
 from app.panels.settings_panel import SettingsPanel
 from app.preferences import Preferences
 from app.progress_strip import ProgressStrip
-from app.splat_cap import SplatCap
 from app.status_bar import StatusBar
 from app.strips import ClosingStrip, FinishedStrip, LoadingStrip, RestartStrip
 from app.theme import Theme
@@ -55,6 +54,7 @@ from engine.messages import (
     LoadingProgressed,
     Noticed,
     Pause,
+    Refined,
     RunStarted,
     Saved,
     SceneOpened,
@@ -97,7 +97,6 @@ class MainWindow(QMainWindow):
         self.preferences = preferences
         self.scene: SceneOpened | None = None
         self.run_folder: Path | None = None
-        self.splat_cap = SplatCap()
         self._closing = False
         self.actions_table = Actions(self)
         self.toolbar = Toolbar(self.actions_table, self)
@@ -177,10 +176,20 @@ class MainWindow(QMainWindow):
         self.status.handle(event)
         self.progress_strip.handle(event)
         self.commands.start_pause.handle(event)
-        self.splat_cap.handle(event)
-        self.status.set_cap_reached(self.splat_cap.is_reached)
-        self.settings_panel.set_cap_reached(self.splat_cap.is_reached)
+        self._follow_splat_cap(event)
         self._show_event(event)
+
+    def _follow_splat_cap(self, event: Event) -> None:
+        """Say whether the cap held the last refine back; another cap is news for the next one."""
+        match event:
+            case RunStarted() | SettingApplied(name="max_splats"):
+                is_reached = False
+            case Refined():
+                is_reached = event.refused > 0
+            case _:
+                return
+        self.status.set_cap_reached(is_reached)
+        self.settings_panel.set_cap_reached(is_reached)
 
     def _show_event(self, event: Event) -> None:
         """What an event changes in the window itself."""

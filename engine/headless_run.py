@@ -6,6 +6,7 @@ from pathlib import Path
 from engine import messages as m
 from engine.cli_progress import Progress
 from engine.dataset.findings import finding_line, grouped
+from engine.dataset.scene import Finding
 from engine.engine_thread import Engine
 from engine.messages import Event, PhotoSummary, State
 from engine.settings import Settings
@@ -36,7 +37,7 @@ class HeadlessRun:
         self.is_unsaved = False  # the last steps could not be saved
         self.step = 0
         self.saved_step = 0  # of the last checkpoint; 0: there is none
-        self.findings: tuple[m.FindingSummary, ...] = ()
+        self.findings: tuple[Finding, ...] = ()
         self._progress = Progress()
 
     def close(self) -> None:

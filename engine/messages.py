@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.cameras import Camera
-from engine.dataset.scene import Photo
+from engine.dataset.scene import Finding, Photo
 from engine.gpu_readings import GpuReading
 from engine.setting_info import Value
 from engine.settings import Settings
@@ -235,16 +235,6 @@ class PhotoSummary:
     source: Photo | None = None  # what `engine.dataset.images.load_photo` needs to decode it
 
 
-@dataclasses.dataclass(frozen=True)
-class FindingSummary:
-    """One finding of the scene check; `severity` is ok, warning or error."""
-
-    code: str
-    severity: str
-    file: str
-    message: str
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class SceneOpened(Event):
     """Cameras and sparse points are known (the photos may still be decoding)."""
@@ -254,7 +244,7 @@ class SceneOpened(Event):
     photos: tuple[PhotoSummary, ...]
     points: np.ndarray  # (n, 3) float32, in the engine's centred frame
     point_colors: np.ndarray  # (n, 3) uint8
-    findings: tuple[FindingSummary, ...]
+    findings: tuple[Finding, ...]
     up: tuple[float, float, float]
     pivot: tuple[float, float, float]
     extent: float  # camera extent, the unit of several settings
@@ -320,6 +310,7 @@ class Refined(Event):
     split: int
     pruned: int
     splats: int
+    refused: int = 0  # how many more would have grown, had the splat cap left room
     by_hand: bool = False
 
 
@@ -382,19 +373,6 @@ class Noticed(Event):
     """Something the user should know that stops nothing."""
 
     message: str
-
-
-@dataclasses.dataclass(frozen=True)
-class SplatCapReached(Noticed):
-    """Growth stopped at the splat cap: told once for each value of it, and whenever by hand.
-
-    `refused` splats more would have been cloned or split at `step`; now there are `splats`.
-    """
-
-    step: int
-    splats: int
-    cap: int
-    refused: int
 
 
 @dataclasses.dataclass(frozen=True)

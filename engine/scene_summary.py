@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.dataset.geometry import camera_extent, scene_pivot, scene_up
 from engine.dataset.scene import Scene
-from engine.messages import FindingSummary, PhotoSummary, SceneOpened
+from engine.messages import PhotoSummary, SceneOpened
 
 
 def scene_opened(run_id: int, scene: Scene) -> SceneOpened:
@@ -22,10 +22,7 @@ def scene_opened(run_id: int, scene: Scene) -> SceneOpened:
         ),
         points=points,
         point_colors=colors,
-        findings=tuple(
-            FindingSummary(item.code, item.severity, item.file, item.message)
-            for item in scene.findings
-        ),
+        findings=scene.findings,
         up=scene_up(scene),
         pivot=scene_pivot(scene),
         extent=camera_extent(scene),

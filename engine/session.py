@@ -190,6 +190,7 @@ class Session:
         self.publish(
             m.Refined(
                 *(run.run_id, run.step, counts.cloned, counts.split, counts.pruned, counts.splats),
+                refused=counts.refused,
                 by_hand=by_hand,
             )
         )
@@ -197,16 +198,10 @@ class Session:
         if counts.refused == 0 or (run.cap_told == cap and not by_hand):
             return
         run.cap_told = cap
-        message = (
+        self.notice(
             f"The splat cap of {cap:,} is reached at step {run.step:,}: there are "
             f"{counts.splats:,} splats, and {counts.refused:,} more would have been cloned or "
             "split. Raise the splat cap to let the model grow."
-        )
-        _log.info("%s", message)
-        self.publish(
-            m.SplatCapReached(
-                *(run.run_id, message, run.step, counts.splats, cap), refused=counts.refused
-            )
         )
 
     def evaluate(self, run: OpenRun) -> None:

@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QTextBrowser, QWidget
 from app.palette import Palette
 from app.panels.panel import Panel
 from app.theme import set_role
-from engine.dataset.findings import Told, grouped
-from engine.messages import Event, FindingSummary, SceneOpened, State
+from engine.dataset.findings import grouped
+from engine.dataset.scene import Finding
+from engine.messages import Event, SceneOpened, State
 
 SEVERITIES = (
     ("error", "✖", "Errors", "bad"),
@@ -27,7 +28,7 @@ class FindingsPanel(Panel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Scene check", parent)
-        self._findings: tuple[FindingSummary, ...] | None = None
+        self._findings: tuple[Finding, ...] | None = None
         self.view = QTextBrowser(self)
         self.view.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.view.setTabChangesFocus(True)
@@ -85,7 +86,7 @@ class FindingsPanel(Panel):
                     parts += self._group(code, [f for f in matching if f.code == code])
         self.view.setHtml("".join(parts))
 
-    def _group(self, code: str, findings: Sequence[FindingSummary]) -> list[str]:
+    def _group(self, code: str, findings: Sequence[Finding]) -> list[str]:
         """The paragraphs of one code: together as one, with a link that unfolds them."""
         together = grouped(findings)
         if len(together) == len(findings):
@@ -107,7 +108,7 @@ class FindingsPanel(Panel):
         return f'<p style="margin-top:0px"><a href="{escape(code)}" style="{style}">{words}</a></p>'
 
 
-def _paragraph(finding: Told) -> str:
+def _paragraph(finding: Finding) -> str:
     message = escape(finding.message)
     name = escape(finding.file)
     if name and name in message:

@@ -14,7 +14,8 @@ from app.panels.thumbnail_loader import ReadThumbnail, ThumbnailLoader
 from app.theme import set_role
 from engine.dataset.findings import skipped_files
 from engine.dataset.images import load_thumbnail
-from engine.messages import Evaluated, Event, FindingSummary, RunStarted, SceneOpened, State
+from engine.dataset.scene import Finding
+from engine.messages import Evaluated, Event, RunStarted, SceneOpened, State
 
 WITHOUT_POSE = "photo_without_pose"
 NAMES_IN_TOOLTIP = 20
@@ -124,9 +125,7 @@ class PhotosPanel(Panel):
         self._write_footer(len(event.photos) - held_out, held_out, event.findings)
         self._show_emptiness()
 
-    def _write_footer(
-        self, train: int, held_out: int, findings: tuple[FindingSummary, ...]
-    ) -> None:
+    def _write_footer(self, train: int, held_out: int, findings: tuple[Finding, ...]) -> None:
         without = {finding.file for finding in findings if finding.code == WITHOUT_POSE}
         files = {"without pose": without, "left out": skipped_files(findings) - without}
         left_out, tooltip = [], []

@@ -5,6 +5,7 @@ Other files beside them (rigs, frames, project.ini) are of no concern: an image'
 written in images whatever the rig.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,8 @@ def refuse_incomplete(folder: Path, remark: str = "") -> SceneError:
 def count_images(folder: Path, loading: Loading) -> int:
     """How many registered images a model has; raises SceneError when it cannot be read."""
     if model_kind(folder) == ".txt":
-        return len(colmap_text.read_images(folder / "images.txt", loading))
-    return len(colmap_binary.read_images(folder / "images.bin", loading))
+        return len(colmap_text.read_images(folder / "images.txt", loading)[0])
+    return len(colmap_binary.read_images(folder / "images.bin", loading)[0])
 
 
 def choose_model(folders: list[Path], loading: Loading) -> tuple[Path, list[Finding]]:
@@ -95,37 +96,51 @@ def read_model(folder: Path, photo_folders: tuple[Path, ...], loading: Loading) 
     loading.report("Reading poses", files[0].name, 0, 3)
     cameras = reader.read_cameras(files[0])
     loading.report("Reading poses", files[1].name, 1, 3)
-    images = reader.read_images(files[1], loading)
+    images, findings = reader.read_images(files[1], loading)
     loading.report("Reading poses", files[2].name, 2, 3)
     if files[2].is_file():
         points = reader.read_points(files[2], loading)
     else:
         points = ModelPoints(np.empty(0, np.int64), np.empty((0, 3)), np.empty((0, 3), np.uint8))
-    if not images:
+    if not images and not findings:
         raise SceneError(
             f"{files[1]} lists no photos; expected at least one pose. COLMAP registered nothing: "
             "run it again, or open another model.",
             path=files[1],
         )
     order = np.argsort(points.ids, kind="stable")
+    photos: list[PosedFile] = []
+    for image in images:
+        try:
+            photos.append(_posed(files[0], image, cameras, points.ids, order))
+        except SceneError as error:
+            message = f"{error} The photo is left out."
+            findings.append(Finding("distortion_invalid", "warning", image.name, message))
+    if not photos:
+        first = findings[0].message
+        raise SceneError(f"No photo of {files[1]} can be used. {first}", path=files[1])
     return PosedFiles(
         format=f"COLMAP ({'binary' if kind == '.bin' else 'text'})",
         source=folder,
-        photos=tuple(_posed(files[0], image, cameras, points.ids, order) for image in images),
+        photos=tuple(photos),
         photo_folders=photo_folders,
         points=points.positions,
         point_colors=points.colors,
+        findings=tuple(findings),
     )
 
 
 def _posed(
     cameras_file: Path,
     image: ModelImage,
-    cameras: dict[int, Distortion],
+    cameras: Mapping[int, Distortion | SceneError],
     point_ids: Int[np.ndarray, "n"],
     order: Int[np.ndarray, "n"],
 ) -> PosedFile:
-    if image.camera not in cameras:
+    lens = cameras.get(image.camera)
+    if isinstance(lens, SceneError):
+        raise SceneError(f"{image.name} has no lens: {lens}", path=cameras_file) from lens
+    if lens is None:
         known = ", ".join(str(identifier) for identifier in list(cameras)[:10])
         raise SceneError(
             f"{image.name} was taken with camera {image.camera}, which {cameras_file} does not "
@@ -139,8 +154,8 @@ def _posed(
     rows = order[places[inside]]
     found = point_ids[rows] == image.point_ids[inside]
     return PosedFile(
-        name=image.name.replace("\\", "/"),
+        name=image.name,
         world_to_camera=pose_from_quaternion(image.quaternion, image.translation),
-        lens=cameras[image.camera],
+        lens=lens,
         observations=Observations(image.pixels[inside][found], rows[found]),
     )

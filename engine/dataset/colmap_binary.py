@@ -18,7 +18,7 @@ from engine.dataset.colmap_model import (
 )
 from engine.dataset.lenses import MODELS_BY_IDENTIFIER
 from engine.dataset.loading import Loading
-from engine.dataset.scene import Distortion
+from engine.dataset.scene import Distortion, Finding
 from engine.errors import SceneError
 
 _MAX_NAME = 4096  # bytes; no file system allows longer ones, so the file is damaged
@@ -91,10 +91,10 @@ class _Reader:
         return raw.decode("utf-8", errors="replace")
 
 
-def read_cameras(path: Path) -> dict[int, Distortion]:
-    """The lenses by camera id."""
+def read_cameras(path: Path) -> dict[int, Distortion | SceneError]:
+    """The lenses by camera id, or in their place why they cannot be used."""
     reader = _Reader(path)
-    cameras: dict[int, Distortion] = {}
+    cameras: dict[int, Distortion | SceneError] = {}
     for index in range(reader.count(24)):
         reader.what = f"camera {index + 1}"
         start = reader.position
@@ -104,14 +104,18 @@ def read_cameras(path: Path) -> dict[int, Distortion]:
         if model is None:
             raise unknown_model(path, place, f"with id {model_id}")
         values = reader.doubles(model.parameter_count)
-        cameras[identifier] = make_lens(path, place, model.name, values, width, height)
+        try:
+            cameras[identifier] = make_lens(path, place, model.name, values, width, height)
+        except SceneError as error:
+            cameras[identifier] = error
     return cameras
 
 
-def read_images(path: Path, loading: Loading) -> list[ModelImage]:
-    """The poses in file order."""
+def read_images(path: Path, loading: Loading) -> tuple[list[ModelImage], list[Finding]]:
+    """The poses in file order, and a finding for each that makes no sense."""
     reader = _Reader(path)
     images: list[ModelImage] = []
+    findings: list[Finding] = []
     for index in range(reader.count(73)):
         loading.poll()
         reader.what = f"image {index + 1}"
@@ -120,16 +124,21 @@ def read_images(path: Path, loading: Loading) -> list[ModelImage]:
         pose = np.array(reader.doubles(7))
         (camera,) = reader.integers("i")
         reader.what = f"the name of image {index + 1}"
-        name = reader.text()
-        check_pose(path, f"{path}, byte {start}, image {name}", pose[:4], pose[4:])
+        name = reader.text().replace("\\", "/")
         reader.what = f"the number of 2-D points of image {index + 1} ({name})"
         count = reader.count(_OBSERVATION.itemsize)
         offset = reader.need(count * _OBSERVATION.itemsize)
         rows = np.frombuffer(reader.data, dtype=_OBSERVATION, count=count, offset=offset)
+        try:
+            check_pose(path, f"{path}, byte {start}, image {name}", pose[:4], pose[4:])
+        except SceneError as error:
+            message = f"{error} The photo is left out."
+            findings.append(Finding("pose_invalid", "warning", name, message))
+            continue
         seen = rows[rows["point"] >= 0]
         pixels, points = seen["xy"].astype(np.float64), seen["point"].astype(np.int64)
         images.append(ModelImage(identifier, pose[:4], pose[4:], camera, name, pixels, points))
-    return images
+    return images, findings
 
 
 def read_points(path: Path, loading: Loading) -> ModelPoints:

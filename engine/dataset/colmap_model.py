@@ -22,7 +22,7 @@ class ModelImage:
     quaternion: Float[np.ndarray, "4"]  # (w, x, y, z), world to camera
     translation: Float[np.ndarray, "3"]
     camera: int
-    name: str
+    name: str  # with forward slashes
     pixels: Float[np.ndarray, "n 2"]
     point_ids: Int[np.ndarray, "n"]
 

@@ -7,20 +7,20 @@ one line of those with the same code.
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Protocol, cast
 
 from engine.dataset.scene import Finding, Scene, Severity
 from engine.wording import counted, listed
 
 FINDING_CODES: dict[str, str] = {
     "alpha": "Photos have transparency.",
-    "distortion_invalid": "A lens makes no sense; its photos are left out.",
+    "distortion_invalid": "A lens is missing or makes no sense; its photos are left out.",
+    "entry_invalid": "An entry of a pose file cannot be read; its photo is left out.",
     "extent_from_points": "All cameras stand at one place.",
     "few_usable_views": "Most views see no sparse point.",
     "few_views": "There are fewer than eight photos to train on.",
     "large_coordinates": "The scene lies far from its origin.",
     "little_area_kept": "Undistorting loses more than half of a photo.",
-    "masks_unused": "There are masks, in a folder or beside the photos, which are not used.",
+    "masks_unused": "There are masks, which are not used: photos are trained on in full.",
     "matched_base_name": "Photos were found by their base name in another folder.",
     "matched_folded": "Photos were found with other upper or lower case or accents.",
     "matched_stem": "Photos were found with another extension.",
@@ -28,6 +28,7 @@ FINDING_CODES: dict[str, str] = {
     "model_smaller": "The COLMAP model that was given is not the largest beside it.",
     "model_unreadable": "One of several COLMAP models cannot be read.",
     "nothing_held_out": "No photo is held out, for none would be left to train on.",
+    "observations_invalid": "The 2-D points of a photo cannot be read; the check goes without.",
     "photo_missing": "A pose names a photo that does not exist.",
     "photo_size_mismatch": "A photo does not have the shape of its camera; it is left out.",
     "photo_twice": "Two poses lead to one photo.",
@@ -59,6 +60,7 @@ FINDING_CODES: dict[str, str] = {
 _WITHOUT_POSE = "photo_without_pose"
 _LOST_VIEWS = (
     "distortion_invalid",
+    "entry_invalid",
     "photo_missing",
     "photo_size_mismatch",
     "photo_twice",
@@ -69,10 +71,14 @@ _ORDER: tuple[Severity, ...] = ("ok", "warning", "error")
 
 # What many findings of one code are called together; `{first}` is the message of the first.
 _TOGETHER = {
-    "distortion_invalid": "{photos} have a lens that makes no sense and are left out: {names}. "
+    "distortion_invalid": "{photos} have no lens that makes sense and are left out: {names}. "
     "The first: {first}",
+    "entry_invalid": "The entries of {photos} in the pose file cannot be read; they are left out: "
+    "{names}. The first: {first}",
     "little_area_kept": "Undistorting loses more than half of {photos}: {names}. The first: "
     "{first}",
+    "observations_invalid": "The 2-D points of {photos} cannot be read; the check goes without: "
+    "{names}. The first: {first}",
     "photo_missing": "{photos} that poses name do not exist: {names}. Their poses are left out. "
     "Put the photos back if they should be used.",
     "photo_size_mismatch": "{photos} do not have the shape of their cameras and are left out: "
@@ -89,32 +95,12 @@ _TOGETHER = {
 }
 
 
-class Told(Protocol):
-    """A finding, or what a listener of the engine is told of one."""
-
-    @property
-    def code(self) -> str:
-        """One of `FINDING_CODES`."""
-
-    @property
-    def severity(self) -> str:
-        """ok, warning or error."""
-
-    @property
-    def file(self) -> str:
-        """The file that is meant, or ""."""
-
-    @property
-    def message(self) -> str:
-        """A sentence for people."""
-
-
-def grouped(findings: Iterable[Told]) -> list[Told]:
+def grouped(findings: Iterable[Finding]) -> list[Finding]:
     """Findings for people: one for many files with the same trouble, the gravest last."""
-    alike: dict[tuple[str, str], list[Told]] = {}
+    alike: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in findings:
         alike.setdefault((finding.severity, finding.code), []).append(finding)
-    result: list[Told] = []
+    result: list[Finding] = []
     for (severity, code), items in alike.items():
         if len(items) == 1 or code not in _TOGETHER:
             result += items
@@ -124,27 +110,27 @@ def grouped(findings: Iterable[Told]) -> list[Told]:
             names=listed([item.file for item in items]),
             first=items[0].message,
         )
-        result.append(Finding(code, cast(Severity, severity), "", message))
+        result.append(Finding(code, severity, "", message))
     return sorted(result, key=lambda item: _rank(item.severity))
 
 
-def finding_line(finding: Told) -> str:
+def finding_line(finding: Finding) -> str:
     """One line for a terminal; the file comes first unless the message names it."""
     is_named = not finding.file or finding.file in finding.message
     place = "" if is_named else f"{finding.file}: "
     return f"{finding.severity + ':':9}{place}{finding.message}"
 
 
-def worst_severity(findings: Iterable[Told]) -> Severity:
+def worst_severity(findings: Iterable[Finding]) -> Severity:
     """The gravest among the findings, ok without any."""
     return _ORDER[max((_rank(item.severity) for item in findings), default=0)]
 
 
-def _rank(severity: str) -> int:
-    return _ORDER.index(cast(Severity, severity))
+def _rank(severity: Severity) -> int:
+    return _ORDER.index(severity)
 
 
-def skipped_files(findings: Iterable[Told]) -> set[str]:
+def skipped_files(findings: Iterable[Finding]) -> set[str]:
     """The photos that are not used, for whatever reason."""
     return {item.file for item in findings if item.code in (*_LOST_VIEWS, _WITHOUT_POSE)}
 

@@ -65,7 +65,7 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
     layout = find_layout(path, loading)
     posed = _finite_points(layout.read(loading))
     matched, findings = match_photos(posed, settings.scene.resolution, loading)
-    masks = _unused_masks(layout.root, [item.photo.path for item in matched], loading)
+    masks = _unused_masks(posed, layout.root, [item.photo.path for item in matched], loading)
     findings = [*layout.findings, *posed.findings, *masks, *findings]
     split, note = _split(matched, settings.scene.test_every)
     findings += note
@@ -95,20 +95,31 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
     return with_usable_views(scene)
 
 
-def _unused_masks(root: Path, photos: list[Path], loading: Loading) -> list[Finding]:
-    """One finding for a folder of masks and for masks that lie beside the photos."""
-    folder = next((root / name for name in ("masks", "mask") if (root / name).is_dir()), None)
-    beside = _masks_beside(photos, loading)
-    found = [] if folder is None else [str(folder)]
-    if beside:
-        found.append(f"{counted(len(beside), 'file')} beside the photos, such as {beside[0].name}")
+def _unused_masks(
+    posed: PosedFiles, root: Path, photos: list[Path], loading: Loading
+) -> list[Finding]:
+    """One finding for all masks: in a folder, beside the photos, named by the poses.
+
+    Transparency would say something else of the masked parts: that nothing is there, not that it
+    does not matter. So masks are not taken for it.
+    """
+    found: dict[str, str] = {}
+    for name in ("masks", "mask"):
+        if (root / name).is_dir():
+            found[name] = f"the folder {root / name}"
+    if beside := _masks_beside(photos, loading):
+        first = beside[0].name
+        found[first] = f"{counted(len(beside), 'file')} beside the photos, such as {first}"
+    if posed.masks:
+        found[posed.source.name] = f"{counted(posed.masks, 'mask')} named in {posed.source.name}"
     if not found:
         return []
     message = (
-        f"There are masks that are not used ({'; '.join(found)}): photos are trained on in full. "
-        "Put masks into the photos' own transparency (PNG) to leave parts out."
+        f"There are masks, which are not used ({'; '.join(found.values())}): every photo is "
+        "trained on in full, and what is masked comes out in the model. To cut something out, "
+        "make it transparent in the photos themselves (PNG): there the model learns to be empty."
     )
-    return [Finding("masks_unused", "warning", (folder or beside[0]).name, message)]
+    return [Finding("masks_unused", "warning", next(iter(found)), message)]
 
 
 def _masks_beside(photos: list[Path], loading: Loading) -> list[Path]:

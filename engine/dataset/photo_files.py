@@ -6,6 +6,7 @@ caller is told which one succeeded.
 """
 
 import dataclasses
+import errno
 import os
 import struct
 import unicodedata
@@ -117,11 +118,11 @@ class PhotoFolder:
         """The file for a name of a pose file, or None; ambiguous matches count as none."""
         wanted = PurePosixPath(name)
         direct = self.folder / name  # an absolute name stays absolute
-        if direct.is_file():
+        if is_photo_there(direct):
             return direct, Match.EXACT
         for suffix in PHOTO_SUFFIXES:
             longer = Path(f"{direct}{suffix}")
-            if longer.is_file():
+            if is_photo_there(longer):
                 return longer, Match.SUFFIX
         attempts = (
             (self._by_folded, _folded(name), Match.FOLDED),
@@ -167,6 +168,16 @@ def _list(folder: Path, loading: Loading) -> list[str]:
 
 def _is_aside(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SIDE_FOLDERS
+
+
+def is_photo_there(path: Path) -> bool:
+    """Whether the file exists; one whose name is longer than any file's does not."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
 
 
 def is_photo_name(name: str) -> bool:

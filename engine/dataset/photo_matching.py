@@ -7,13 +7,20 @@ from engine.cameras import Camera
 from engine.dataset.images import training_size
 from engine.dataset.lenses import is_pinhole, resized_lens
 from engine.dataset.loading import Loading
-from engine.dataset.photo_files import Match, PhotoFolder, PhotoHeader, read_header
+from engine.dataset.photo_files import (
+    Match,
+    PhotoFolder,
+    PhotoHeader,
+    is_photo_there,
+    read_header,
+)
 from engine.dataset.posed_files import LensGuess, PosedFile, PosedFiles
 from engine.dataset.scene import Distortion, Finding, Photo, Severity
 from engine.dataset.undistort import PinholeView, pinhole_view
 from engine.errors import SceneError
 from engine.wording import counted
 
+_POSED_BUT_LOST = ("distortion_invalid", "pose_invalid")  # findings of readers, about photos
 _LEAST_KEPT = 0.5  # of a photo's area; below, the distortion was likely estimated badly
 
 
@@ -213,7 +220,7 @@ def _photo_folder(posed: PosedFiles, loading: Loading) -> PhotoFolder:
     best, most = posed.photo_folders[0], 0
     for folder in posed.photo_folders:
         loading.poll()
-        present = sum((folder / item.name).is_file() for item in posed.photos)
+        present = sum(is_photo_there(folder / item.name) for item in posed.photos)
         if present > most:
             best, most = folder, present
     if most == 0:
@@ -241,7 +248,9 @@ def _nothing_matched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) 
 def _unmatched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) -> list[Finding]:
     """Photos on the disk that no pose names: left out by whoever made the poses."""
     source = f"{posed.source.parent.name}/{posed.source.name}"
-    used = {folder.relative_name(path) for path in matcher.used}
+    lost = (folder.find(item.file) for item in posed.findings if item.code in _POSED_BUT_LOST)
+    paths = [*matcher.used, *(found[0] for found in lost if found is not None)]
+    used = {folder.relative_name(path) for path in paths}
     names = [name for name in folder.names if name not in used]
     if posed.source.is_relative_to(
         folder.folder

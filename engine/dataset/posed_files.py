@@ -74,4 +74,5 @@ class PosedFiles:
     points: Float[np.ndarray, "n 3"]
     point_colors: UInt8[np.ndarray, "n 3"]
     findings: tuple[Finding, ...] = ()
+    masks: int = 0  # how many masks the poses name
     random_half_size: float | None = None

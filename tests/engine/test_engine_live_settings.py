@@ -81,20 +81,26 @@ def test_a_splat_cap_below_the_count_deletes_nothing(driver: Driver) -> None:
     assert max(counts) <= 1000
 
 
+def cap_notices(driver: Driver) -> list[str]:
+    """What was told of the splat cap."""
+    said = [event.message for event in driver.all(m.Noticed)]
+    return [message for message in said if message.startswith("The splat cap of ")]
+
+
 def test_growth_that_the_cap_stops_is_told_once_for_each_cap(scene: Path, tmp_path: Path) -> None:
     settings = quick(iterations=75, gradient_threshold=1e-6, max_splats=1_000)
     with running_engine() as driver:
         driver.open(scene, tmp_path / "run", settings)
         driver.wait(m.Finished)
-        [told] = driver.all(m.SplatCapReached)
-        refine = next(event for event in driver.all(m.Refined) if event.step == told.step)
-        assert (told.cap, told.splats) == (1_000, refine.splats)
-        assert told.refused > 0
-        assert f"{told.refused:,} more would have been cloned or split" in told.message
+        [told] = cap_notices(driver)
+        refine = next(event for event in driver.all(m.Refined) if event.refused)
+        assert told.startswith(f"The splat cap of 1,000 is reached at step {refine.step}:")
+        assert f"there are {refine.splats:,} splats" in told
+        assert f"{refine.refused:,} more would have been cloned or split" in told
         driver.ask(m.SetSetting("max_splats", 1_100), m.SettingApplied)
         driver.post(m.ContinueFor(30))
         driver.wait(m.Finished, 2)
-        assert [event.cap for event in driver.all(m.SplatCapReached)] == [1_000, 1_100]
+        assert ["1,000" in told for told in cap_notices(driver)] == [True, False]
 
 
 def test_growing_by_hand_at_the_cap_says_why_nothing_grew(scene: Path, tmp_path: Path) -> None:
@@ -102,8 +108,10 @@ def test_growing_by_hand_at_the_cap_says_why_nothing_grew(scene: Path, tmp_path:
     with running_engine() as driver:
         driver.open(scene, tmp_path / "run", settings)
         driver.wait(m.Finished)
-        driver.ask(m.DensifyNow(), m.SplatCapReached)
-        assert len(driver.all(m.SplatCapReached)) == 2
+        before = cap_notices(driver)
+        driver.ask(m.DensifyNow(), m.Noticed)
+        assert driver.all(m.Refined)[-1].refused > 0
+        assert len(cap_notices(driver)) == len(before) + 1 == 2
 
 
 def test_the_ssim_weight_changes_the_loss_at_once(driver: Driver, tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from engine.cameras import Camera
+from engine.dataset.scene import Finding
 from engine.messages import (
     Command,
     EngineStopped,
     Event,
-    FindingSummary,
     Frame,
     OpenScene,
     Pause,
@@ -68,7 +68,7 @@ def scene_opened(run_id: int = 1, photos: int = 8, name: str = "ring") -> SceneO
         photos=summaries,
         points=generator.normal(0.0, 0.5, (500, 3)).astype(np.float32),
         point_colors=generator.integers(0, 256, (500, 3), dtype=np.uint8),
-        findings=(FindingSummary("no_alpha", "ok", "", "Photos have no transparency."),),
+        findings=(Finding("no_alpha", "ok", "", "Photos have no transparency."),),
         up=(0.0, -1.0, 0.0),
         pivot=(0.0, 0.0, 0.0),
         extent=4.4,

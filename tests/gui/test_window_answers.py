@@ -118,8 +118,12 @@ def test_a_reached_splat_cap_is_told_in_its_row_and_in_the_status(painted_room: 
     run = room.session.run_id
     cap = int(window.settings_panel.settings()["max_splats"])
     row = window.settings_panel.row("max_splats")
-    # the refine grew up to the cap and pruned 39 of them afterwards
-    tell(room, Refined(run, 400, 20_000, 10_000, 39, cap - 39))
+    # the refine grew just up to the cap: it held nothing back
+    tell(room, Refined(run, 300, 20_000, 10_000, 0, cap))
+    window.status.refresh()
+    assert "cap reached" not in window.status.facts.full_text
+    # the next one grew up to the cap and pruned 39 of them afterwards
+    tell(room, Refined(run, 400, 20, 19, 39, cap - 39, refused=70))
     room.qtbot.waitUntil(lambda: "growth has stopped" in row.note_text, timeout=LIMIT_MS)
     window.status.refresh()
     assert "cap reached" in window.status.facts.full_text

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from engine.cameras import Camera
-from engine.messages import FindingSummary, PhotoSummary, RunStarted, SceneOpened, Stepped
+from engine.dataset.scene import Finding
+from engine.messages import PhotoSummary, RunStarted, SceneOpened, Stepped
 from engine.settings import Settings
 
 RUN_ID = 1
@@ -22,7 +23,7 @@ def photo(name: str, held_out: bool = False, path: Path | None = None) -> PhotoS
 
 def scene_opened(
     photos: Sequence[PhotoSummary] = (),
-    findings: Sequence[FindingSummary] = (),
+    findings: Sequence[Finding] = (),
     extent: float = 4.0,
 ) -> SceneOpened:
     return SceneOpened(

@@ -13,6 +13,7 @@ from app.panels.findings_panel import FindingsPanel
 from app.panels.log_lines import LINE_LIMIT, LogLine, LogLines, line_for, without_home
 from app.panels.log_panel import LogPanel
 from app.panels.panel import Panel
+from engine.dataset.scene import Finding
 from engine.messages import (
     Command,
     CommandRefused,
@@ -20,7 +21,6 @@ from engine.messages import (
     Evaluate,
     Evaluated,
     Failed,
-    FindingSummary,
     Noticed,
     OpacitiesReset,
     PhotoScore,
@@ -109,9 +109,9 @@ def test_findings_are_grouped_by_severity_with_sign_word_and_file(qtbot: QtBot) 
     panel.set_colors(DARK)
     assert "No scene is open" in panel.view.toPlainText()
     findings = (
-        FindingSummary("photos_undistorted", "ok", "", "14 photos were undistorted."),
-        FindingSummary("photo_missing", "error", "a<b>.jpg", "a<b>.jpg is not there."),
-        FindingSummary("few_views", "warning", "x.jpg", "There are few views."),
+        Finding("photos_undistorted", "ok", "", "14 photos were undistorted."),
+        Finding("photo_missing", "error", "a<b>.jpg", "a<b>.jpg is not there."),
+        Finding("few_views", "warning", "x.jpg", "There are few views."),
     )
     panel.handle(scene_opened(findings=findings))
     lines = [line for line in panel.view.toPlainText().splitlines() if line]
@@ -140,7 +140,7 @@ def test_many_findings_of_one_kind_stand_as_one_and_unfold(qtbot: QtBot) -> None
     panel = FindingsPanel()
     shown(qtbot, panel)
     many = [
-        FindingSummary("photo_missing", "warning", f"{n:03}.jpg", f"{n:03}.jpg does not exist.")
+        Finding("photo_missing", "warning", f"{n:03}.jpg", f"{n:03}.jpg does not exist.")
         for n in range(900)
     ]
     panel.handle(scene_opened(findings=many))

@@ -13,8 +13,9 @@ from app.palette import DARK
 from app.panels.photo_list_model import Order, Role
 from app.panels.photos_panel import PhotosPanel
 from app.panels.thumbnail_loader import WAITING_LIMIT, ThumbnailLoader
+from engine.dataset.scene import Finding
 from engine.errors import SceneError
-from engine.messages import Evaluated, FindingSummary, PhotoScore, State
+from engine.messages import Evaluated, PhotoScore, State
 from tests.app.panels.engine_events import photo, run_started, scene_opened
 
 Read = Callable[[Path, int, bool], np.ndarray]
@@ -162,11 +163,11 @@ def test_a_photo_chosen_elsewhere_is_marked_without_echo(panel: PhotosPanel) -> 
 
 def test_the_footer_counts_what_is_used_and_what_is_not(panel: PhotosPanel) -> None:
     findings = [
-        FindingSummary("photo_without_pose", "warning", name, f"{name} has no pose")
+        Finding("photo_without_pose", "warning", name, f"{name} has no pose")
         for name in ("x.jpg", "y.jpg")
     ]
-    findings.append(FindingSummary("photo_unreadable", "error", "z.jpg", "z.jpg is damaged"))
-    findings.append(FindingSummary("photos_undistorted", "ok", "a", "undistorted"))
+    findings.append(Finding("photo_unreadable", "error", "z.jpg", "z.jpg is damaged"))
+    findings.append(Finding("photos_undistorted", "ok", "a", "undistorted"))
     photos = [photo("a", held_out=True), photo("b"), photo("c")]
     panel.handle(scene_opened(photos, findings))
     lines = panel.footer.text().splitlines()

@@ -1,5 +1,7 @@
 import dataclasses
+import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +127,6 @@ def test_a_binary_file_cut_anywhere_is_named_with_the_byte(tmp_path: Path, name:
         ("images", "1 0 0 0 0 0 0 0 1 a.png", "line 2, image a.png.*quaternion that is not zero"),
         ("images", "1 1 0 0 0 nan 0 0 1 a.png", "line 2, image a.png.*finite"),
         ("images", "1 1 0 0 0 0 0 0 9 a.png", "a.png was taken with camera 9, which"),
-        ("images", "1 1 0 0 0 0 0 0 1 a.png\n1.0 2.0", "line 3.*2-D points of a.png"),
         ("points3D", "1 0 0 0 10 20 30", "line 2: found '1 0 0 0 10 20 30'; expected 'POINT3D_ID"),
         ("points3D", "1 0 0 0 10 20 300 0.5", "line 2.*colours from 0 to 255"),
         ("points3D", "9" * 20 + " 0 0 0 1 2 3 0.5", r"line 2.*an id from 0 to 2\^62"),
@@ -137,6 +138,80 @@ def test_a_bad_text_line_is_named(tmp_path: Path, name: str, line: str, message:
     (folder / f"{name}.txt").write_text(f"# a comment\n{line}\n")
     with pytest.raises(SceneError, match=rf"(?s){message}"):
         read(folder)
+
+
+def changed_images(folder: Path, change: Callable[[list[str]], None]) -> Path:
+    """The folder, after a change to the lines of images.txt; 1 is the first image's first."""
+    path = folder / "images.txt"
+    lines = path.read_text().split("\n")
+    change(lines)
+    path.write_text("\n".join(lines))
+    return folder
+
+
+def replaced(number: int, line: str) -> Callable[[list[str]], None]:
+    return lambda lines: lines.__setitem__(number, line)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "file", "message"),
+    [
+        (replaced(3, "2 1 0 0"), "entry_invalid", "images.txt, line 4", "'2 1 0 0'; expected 'IMA"),
+        (replaced(3, "2 one 0 0 0 0 0 4 1 b.png"), "entry_invalid", "images.txt, line 4", "'2 one"),
+        (replaced(3, "2 1 0 0 0 0 0 4 1"), "entry_invalid", "images.txt, line 4", "NAME"),
+        (replaced(3, "2 0 0 0 0 0 0 4 1 b/a.png"), "pose_invalid", "b/a.png", "not zero"),
+        (replaced(3, "2 1 0 0 0 0 nan 4 1 b\\a.png"), "pose_invalid", "b/a.png", "finite numbers"),
+        (replaced(3, "2 1 0 0 0 0 0 4 7 b.png"), "distortion_invalid", "b.png", "camera 7, which"),
+    ],
+)
+def test_an_image_that_cannot_be_read_is_left_out_alone(
+    tmp_path: Path, change: Callable[[list[str]], None], code: str, file: str, message: str
+) -> None:
+    posed = read(changed_images(write_colmap(tmp_path, make_views(5), "txt"), change))
+    assert [photo.name for photo in posed.photos] == [f"photo_00{n}.png" for n in (0, 2, 3, 4)]
+    (finding,) = posed.findings
+    assert (finding.code, finding.severity, finding.file) == (code, "warning", file)
+    assert message in finding.message
+    assert finding.message.endswith("The photo is left out.")
+
+
+def test_a_broken_line_of_points_costs_the_check_but_not_the_photo(tmp_path: Path) -> None:
+    folder = write_colmap(tmp_path, make_views(5), "txt", photos=False)
+    posed = read(changed_images(folder, replaced(4, "1.0 2.0")))
+    assert len(posed.photos) == 5
+    assert posed.photos[1].observations is not None
+    assert len(posed.photos[1].observations.points) == 0
+    (finding,) = posed.findings
+    assert (finding.code, finding.file) == ("observations_invalid", "photo_001.png")
+    assert "line 5: found '1.0 2.0'; expected the 2-D points of photo_001.png" in finding.message
+
+
+def test_a_line_that_is_missing_costs_one_image_at_most(tmp_path: Path) -> None:
+    whole = write_colmap(tmp_path, make_views(5), "txt", photos=False)
+    for number in range(1, 11):
+        folder = tmp_path / f"without {number}"
+        shutil.copytree(whole, folder)
+        posed = read(changed_images(folder, lambda lines, number=number: lines.pop(number)))
+        assert len(posed.photos) == (4 if number % 2 else 5), number
+
+
+@pytest.mark.parametrize("kind", ["bin", "txt"])
+def test_a_lens_or_pose_that_makes_no_sense_costs_its_own_photos(tmp_path: Path, kind: str) -> None:
+    wrong = dataclasses.replace(PINHOLE, parameters=(-55.0, 55.0, 30.0, 20.0))
+    views = dataclasses.replace(make_views(6), lenses={1: PINHOLE, 5: wrong})
+    views.cameras[2] = 5
+    views.poses[4][0, 3] = np.nan
+    write_colmap(tmp_path, views, kind)
+    scene = load_scene(tmp_path, Settings())
+    assert [photo.name for photo in scene.photos] == [f"photo_00{n}.png" for n in (0, 1, 3, 5)]
+    lost = {item.file: item for item in scene.findings if item.file in views.names}
+    assert {file: item.code for file, item in lost.items()} == {
+        "photo_002.png": "distortion_invalid",
+        "photo_004.png": "pose_invalid",
+    }
+    assert "photo_002.png has no lens" in lost["photo_002.png"].message
+    assert "positive focal lengths" in lost["photo_002.png"].message
+    assert "photo_without_pose" not in {item.code for item in scene.findings}
 
 
 def test_an_unknown_binary_camera_model_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ from tests.engine.dataset.scene_files import (
     SceneFiles,
     make_views,
     picture,
+    transforms,
     write_colmap,
     write_photos,
+    write_transforms,
 )
 
 
@@ -239,7 +242,19 @@ def test_a_masks_folder_is_said_to_be_unused(tmp_path: Path) -> None:
     write_photos(tmp_path / "masks", make_views(2))
     scene = opened(tmp_path)
     assert len(scene.photos) == 9
-    assert len(found(scene, "masks_unused")) == 1
+    (note,) = found(scene, "masks_unused")
+    assert f"the folder {tmp_path / 'masks'}" in note.message
+    assert "every photo is trained on in full" in note.message
+
+
+def test_masks_that_the_poses_name_are_said_to_be_unused(tmp_path: Path) -> None:
+    views = make_views(9)
+    content: dict[str, Any] = transforms(views)
+    for frame in content["frames"][:4]:
+        frame["mask_path"] = frame["file_path"].replace("images", "seg")
+    write_transforms(tmp_path, views, content)
+    (note,) = found(opened(tmp_path), "masks_unused")
+    assert "4 masks named in transforms.json" in note.message
 
 
 def test_masks_beside_the_photos_are_counted_as_unused(tmp_path: Path) -> None:

@@ -163,17 +163,96 @@ def test_missing_photos_are_listed_and_the_rest_is_used(tmp_path: Path) -> None:
     assert str(tmp_path / "images" / "photo_004.png") in missing[0].message
 
 
-def test_a_frame_that_is_no_pose_is_left_out(tmp_path: Path) -> None:
+IDENTITY = np.eye(4).tolist()
+MISSING = object()
+WRONG_FRAMES = [
+    ("file_path", 7, "entry_invalid", "'file_path' is 7; expected the name of a photo"),
+    ("file_path", None, "entry_invalid", "'file_path' is null; expected"),
+    ("file_path", "./", "entry_invalid", "'file_path' is \"./\"; expected"),
+    ("file_path", MISSING, "entry_invalid", "there is no 'file_path'; expected"),
+    ("file_path", "a" * 5_000, "entry_invalid", "'file_path' is \"aaaa"),
+    ("file_path", "a" * 300, "photo_missing", "does not exist"),  # longer than files can be called
+    ("transform_matrix", MISSING, "pose_invalid", "there is no 'transform_matrix'; expected"),
+    ("transform_matrix", None, "pose_invalid", "'transform_matrix' is null; expected four rows"),
+    ("transform_matrix", "eye", "pose_invalid", "'transform_matrix' is \"eye\"; expected"),
+    ("transform_matrix", 1.0, "pose_invalid", "'transform_matrix' is 1.0; expected"),
+    ("transform_matrix", {"a": 1}, "pose_invalid", "expected four rows"),
+    ("transform_matrix", [[1, 2], [3]], "pose_invalid", "is [[1, 2], [3]]; expected four rows"),
+    ("transform_matrix", IDENTITY[:2], "pose_invalid", "expected four rows of four finite"),
+    ("transform_matrix", [["1"] * 4] * 4, "pose_invalid", "expected four rows of four finite"),
+    ("transform_matrix", [[None] * 4] * 4, "pose_invalid", "is [[null, null"),
+    ("transform_matrix", [[math.nan] * 4] * 4, "pose_invalid", "is [[NaN, NaN"),
+    ("transform_matrix", [[10**400, 0, 0, 0.5]] * 4, "pose_invalid", "expected four rows"),
+    ("transform_matrix", np.zeros((4, 4)).tolist(), "pose_invalid", "expected a rigid pose"),
+    ("transform_matrix", np.diag([1.0, 1, -1, 1]).tolist(), "pose_invalid", "mirrors"),
+    ("fl_x", "55", "distortion_invalid", "'fl_x' is \"55\"; expected a finite number"),
+    ("fl_y", 0, "distortion_invalid", "'fl_y' is 0; expected above 0"),
+    ("camera_angle_x", 4, "distortion_invalid", "'camera_angle_x' is 4; expected above 0 and be"),
+    ("cx", math.nan, "distortion_invalid", "'cx' is NaN; expected a finite number"),
+    ("k1", [0.1], "distortion_invalid", "'k1' is [0.1]; expected a finite number"),
+    ("w", "60", "distortion_invalid", "'w' is \"60\"; expected a finite number"),
+    ("h", -40, "distortion_invalid", "'h' is -40; expected above 0"),
+    ("camera_model", 3, "distortion_invalid", "'camera_model' is \"3\"; expected OPENCV"),
+]
+
+
+@pytest.mark.parametrize("flavour", ["nerfstudio", "instant-ngp", "Blender"])
+def test_frames_that_cannot_be_used_are_left_out_alone(tmp_path: Path, flavour: str) -> None:
+    views = make_views(len(WRONG_FRAMES) + 12)
+    if flavour == "Blender":
+        path = write_blender(tmp_path, views) / "transforms_train.json"
+    else:
+        path = write_transforms(tmp_path, views)
+    content = json.loads(path.read_text())
+    if flavour == "instant-ngp":  # it says the lens by its field of view
+        del content["fl_x"], content["fl_y"]
+        content["camera_angle_x"] = 2 * math.atan(30 / 55)
+    expected = {}
+    for index, (key, value, code, message) in enumerate(WRONG_FRAMES):
+        frame = content["frames"][index]
+        frame[key] = value
+        if value is MISSING:
+            del frame[key]
+        is_named = code != "entry_invalid"
+        file = frame["file_path"] if is_named else f"{path.name}, frame {index}"
+        expected[file.removeprefix("./")] = (code, message)
+    path.write_text(json.dumps(content))
+    scene = load_scene(tmp_path, Settings())
+    assert len(scene.photos) == 12
+    lost = {item.file: item for item in scene.findings if item.file in expected}
+    assert lost.keys() == expected.keys()
+    for file, (code, message) in expected.items():
+        assert (lost[file].code, lost[file].severity) == (code, "warning"), file
+        assert message in lost[file].message, file
+        assert str(tmp_path) in lost[file].message, file
+        assert len(lost[file].message) < 700, file
+
+
+def test_frames_that_are_no_objects_are_left_out_alone(tmp_path: Path) -> None:
     def change(content: dict[str, Any]) -> None:
-        content["frames"][1]["transform_matrix"] = np.zeros((4, 4)).tolist()
-        content["frames"][2]["transform_matrix"][0][0] = float("nan")
-        content["frames"][3]["transform_matrix"] = [[1, 2], [3]]
-        content["frames"][4]["transform_matrix"] = np.diag([1.0, 1, -1, 1]).tolist()  # mirrored
+        content["frames"][2:5] = [None, "a.png", [1, 2]]
 
     scene = opened(tmp_path, change)
-    assert len(scene.photos) == 6
-    bad = [item for item in scene.findings if item.code == "pose_invalid"]
-    assert [item.file for item in bad] == [f"images/photo_00{index}.png" for index in range(1, 5)]
+    assert len(scene.photos) == 7
+    lost = [item for item in scene.findings if item.code == "entry_invalid"]
+    assert [item.file for item in lost] == [f"transforms.json, frame {n}" for n in (2, 3, 4)]
+    assert "frame 2 is null; expected an object with 'file_path'" in lost[0].message
+
+
+def test_what_is_wrong_at_the_root_is_not_blamed_on_a_frame(tmp_path: Path) -> None:
+    with pytest.raises(SceneError, match=r"No frame of .* can be used. .*transforms\.json: 'fl_x'"):
+        opened(tmp_path, lambda content: content.update(fl_x="wide"))
+
+
+def test_a_test_split_without_a_usable_frame_leaves_the_choice_to_the_names(tmp_path: Path) -> None:
+    path = write_blender(tmp_path, make_views(10)) / "transforms_test.json"
+    content = json.loads(path.read_text())
+    for frame in content["frames"]:
+        frame["transform_matrix"] = None
+    path.write_text(json.dumps(content))
+    scene = load_scene(tmp_path, Settings())
+    assert [photo.held_out for photo in scene.photos] == [True] + [False] * 6
+    assert len([item for item in scene.findings if item.code == "pose_invalid"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -181,13 +260,13 @@ def test_a_frame_that_is_no_pose_is_left_out(tmp_path: Path) -> None:
     [
         (lambda c: c.update(frames=[]), "lists no frames"),
         (lambda c: c.pop("frames"), "has no list 'frames'"),
-        (lambda c: c["frames"][1].pop("file_path"), "frame 1 has no 'file_path'"),
-        (lambda c: c.update(fl_x="wide"), "'fl_x' is 'wide'; expected a finite number"),
+        (lambda c: c.update(frames=[3]), "frame 0 is 3; expected an object"),
+        (lambda c: c.update(fl_x="wide"), "'fl_x' is \"wide\"; expected a finite number"),
         (lambda c: c.update(fl_x=-5.0), "'fl_x' is -5.0; expected"),
-        (lambda c: c.update(k4=0.1), "'k4' is 0.1 in a perspective camera"),
-        (lambda c: c.update(camera_model="EQUIRECTANGULAR"), "'EQUIRECTANGULAR'; expected OPENCV"),
+        (lambda c: c.update(k4=0.1), "'k4' is 0.1; expected 0 in a perspective camera"),
+        (lambda c: c.update(camera_model="EQUIRECTANGULAR"), '"EQUIRECTANGULAR"; expected OPENCV'),
         (lambda c: (c.pop("fl_x"), c.pop("fl_y")), "says nothing of the lens"),
-        (lambda c: c.update(w=0), r"'w' x 'h' is 0\.0x40"),
+        (lambda c: c.update(w=0), "'w' is 0; expected above 0"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(
