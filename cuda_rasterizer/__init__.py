@@ -16,6 +16,7 @@ from cuda_rasterizer.determinism import set_deterministic
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import AdamGroup
 from cuda_rasterizer.rasterize import Rendering, rasterize
+from cuda_rasterizer.reference_projection import rotation_matrices
 from cuda_rasterizer.training_steps import LossTerms, adam_step, l1_ssim, to_rgba8
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "prepare",
     "rasterize",
     "resolve_backend",
+    "rotation_matrices",
     "set_deterministic",
     "set_threads",
     "to_rgba8",

@@ -143,8 +143,10 @@ def _shapes(
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:
-    """The rotations (n, 3, 3) of quaternions (n, 4), (w, x, y, z), of any norm but zero."""
-    w, x, y, z = (quaternions / quaternions.norm(dim=-1, keepdim=True)).unbind(-1)
+    """The rotations (n, 3, 3) of quaternions (n, 4), (w, x, y, z), of any norm; zero turns nothing."""
+    shortest = DEAD_QUATERNION_NORM_SQUARED**0.5
+    norms = quaternions.norm(dim=-1, keepdim=True).clamp_min(shortest)
+    w, x, y, z = (quaternions / norms).unbind(-1)
     rows = [
         torch.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)], dim=-1),
         torch.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)], dim=-1),

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from cuda_rasterizer.reference_projection import rotation_matrices
+from cuda_rasterizer import rotation_matrices
 from engine.settings import Settings
 from engine.training.densification import DensifyStatistics, Edit, RefineCounts
 from engine.training.gaussians import Gaussians

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from cuda_rasterizer.reference_projection import rotation_matrices
+from cuda_rasterizer import rotation_matrices
 from engine.settings import Settings
 from engine.training.classic import FEWEST_SPLATS, ClassicStrategy
 from engine.training.densification import DensifyStatistics
@@ -79,6 +79,18 @@ def test_children_are_drawn_from_the_gaussian_of_their_parent() -> None:
     covariance = turned @ torch.diag(stretched**2) @ turned.T
     # 8000 samples: relative error of a variance about sqrt(2/8000) = 1.6 %, three of those
     torch.testing.assert_close(torch.cov(offsets.T), covariance, rtol=0.05, atol=0.05 * 0.09)
+
+
+def test_a_splat_without_a_direction_is_split_as_if_it_were_not_turned() -> None:
+    model = splats([LARGE, LARGE])
+    model.log_scales = torch.tensor([0.3, 1e-9, 1e-9]).log().repeat(2, 1).requires_grad_()
+    model.rotations = torch.tensor([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]).requires_grad_()
+    edit = strategy_with([STRONG, STRONG]).grow(model, Settings(), EXTENT, seeded())
+    children = edit.parameters(model)["means"]
+    offsets = children - model.means.detach()[edit.sources]
+    assert torch.isfinite(children).all()
+    assert (offsets[:, 0].abs() > 1e-3).all()  # along the long axis, which is the x axis
+    torch.testing.assert_close(offsets[:, 1:], torch.zeros(4, 2), rtol=0, atol=1e-6)  # float32
 
 
 def test_the_size_on_the_boundary_is_cloned_and_the_gradient_on_the_threshold_counts() -> None:
