@@ -244,6 +244,58 @@ class SphericalHarmonics:
 
 
 @dataclasses.dataclass(frozen=True)
+class FasterSteps:
+    """Faster steps"""
+
+    coarse_halvings: int = setting(
+        0,
+        "Training begins on photos halved so many times, and doubles their size until it is full. "
+        "No photo gets narrower or lower than 8 pixels. 0 trains at full size from the start.",
+        label="start on smaller photos",
+        minimum=0,
+        maximum=3,
+        unit="halvings",
+        changes_loss=True,
+    )
+    coarse_steps: int = setting(
+        250,
+        "Steps that each of the smaller sizes lasts.",
+        label="each size lasts",
+        minimum=1,
+        maximum=100_000,
+        scale=Scale.LOG,
+        unit="steps",
+        changes_loss=True,
+    )
+    sh_rest_interval: int = setting(
+        1,
+        "The view-dependent colour (spherical harmonics, degrees 1 to 3) learns only when the step "
+        "is a multiple of this, from that step's photo alone; its rate is not raised for it.",
+        label="colour (SH 1-3) every",
+        minimum=1,
+        maximum=100,
+        scale=Scale.LOG,
+        unit="steps",
+    )
+    visible_only: bool = setting(
+        False,
+        "The optimiser leaves splats that the photo does not see as they are, momentum included. "
+        "It is not the same optimiser: Adam would let them drift on and forget.",
+        label="move seen splats only",
+    )
+    morton_interval: int = setting(
+        0,
+        "Sort the splats along a curve through space at the first refine that comes at or after "
+        "each multiple of this; neighbours then lie together in memory. 0 never sorts.",
+        label="sort in space every",
+        minimum=0,
+        maximum=100_000,
+        scale=Scale.LOG,
+        unit="steps",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class Run:
     """Run"""
 
@@ -410,6 +462,7 @@ class Settings:
     opacity_reset: OpacityReset = OpacityReset()
     loss: Loss = Loss()
     spherical_harmonics: SphericalHarmonics = SphericalHarmonics()
+    faster_steps: FasterSteps = FasterSteps()
     run: Run = Run()
     scene: SceneSettings = SceneSettings()
     rasterizer: Rasterizer = Rasterizer()

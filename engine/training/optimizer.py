@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Int32, Int64
 from torch import Tensor
 
 from cuda_rasterizer import AdamGroup, adam_step
@@ -44,11 +44,14 @@ class Optimizer:
         parameters: Iterator[tuple[str, Tensor]],
         rates: Mapping[str, float],
         idle: Collection[str] = (),
+        radii: Int32[Tensor, "n 2"] | None = None,
     ) -> None:
         """Move every parameter that has a gradient by its rate, in place.
 
         `idle` names parameters known to have zero gradient and zero momentum: their step is
-        counted, and nothing is computed because nothing would move.
+        counted, and nothing is computed because nothing would move. With the `radii` of a
+        rendering, splats that it does not show keep their values and their moments; the step is
+        counted for all alike, so that bias correction is the group's and not a splat's own.
         """
         moved: list[AdamGroup] = []
         for name, tensor in parameters:
@@ -59,7 +62,7 @@ class Optimizer:
                 group.steps += 1
                 moments = group.exp_avg, group.exp_avg_sq
                 moved.append(AdamGroup(tensor, tensor.grad, *moments, rates[name], group.steps))
-        adam_step(moved, beta1=BETA1, beta2=BETA2, eps=EPSILON, backend=self._backend)
+        adam_step(moved, beta1=BETA1, beta2=BETA2, eps=EPSILON, radii=radii, backend=self._backend)
 
     def gathered(self, rows: Int64[Tensor, "kept"], added: int) -> dict[str, Moments]:
         """The moments of the given rows, in that order, then `added` rows of zeros; all new."""

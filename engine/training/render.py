@@ -35,12 +35,16 @@ def render(
     background: Float[Tensor, "3"],
     sh_degree: int,
     mode: RenderMode,
+    *,
+    rest_learns: bool = True,
 ) -> Rendering:
     """Draw the splats, recording for autograd where that is switched on.
 
-    At degree 0 the higher coefficients are not handed over at all and get no gradient.
+    At degree 0 the higher coefficients are not handed over at all and get no gradient; above it
+    they get none unless `rest_learns`, which saves making it.
     """
-    sh = model.sh_dc if sh_degree == 0 else (model.sh_dc, model.sh_rest)
+    rest = model.sh_rest if rest_learns else model.sh_rest.detach()
+    sh = model.sh_dc if sh_degree == 0 else (model.sh_dc, rest)
     device = model.means.device
     return rasterize(
         model.means,

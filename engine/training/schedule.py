@@ -72,6 +72,37 @@ def raises_sh(step: int, settings: Settings, reached: int) -> bool:
     return is_multiple(step, sh.sh_interval) and reached < sh.sh_degree_max
 
 
+def halvings(step: int, settings: Settings) -> int:
+    """How many times the photo of `step` is halved: fewer and fewer, then never."""
+    faster = settings.faster_steps
+    return max(0, faster.coarse_halvings - (step - 1) // faster.coarse_steps)
+
+
+def growth_notices(step: int, settings: Settings) -> list[str]:
+    """A sentence at the step from which on photos are larger."""
+    now = halvings(step, settings)
+    if step == 1 or now >= halvings(step - 1, settings):
+        return []
+    size = f"1/{1 << now} of their width and height" if now else "their full size"
+    return [
+        f"From step {step:,} on the photos have {size}: the loss before and after is not "
+        "comparable."
+    ]
+
+
+def trains_sh_rest(step: int, settings: Settings) -> bool:
+    """Whether the view-dependent colour learns at `step`."""
+    return is_multiple(step, settings.faster_steps.sh_rest_interval)
+
+
+def sorts_splats(step: int, settings: Settings) -> bool:
+    """Whether the refine of `step` also sorts: the first at or after a multiple of the interval."""
+    interval = settings.faster_steps.morton_interval
+    before = step - settings.densify.densify_interval
+    since = before if is_refine_step(before, settings) else 0
+    return interval > 0 and step // interval > since // interval
+
+
 def next_occurrence(name: str, step: int, settings: Settings, reached: int) -> int | None:
     """The next step, after `step` done ones, at which the setting `name` will show.
 
@@ -89,13 +120,25 @@ def next_occurrence(name: str, step: int, settings: Settings, reached: int) -> i
     if name in {"sh_interval", "sh_degree_max"}:
         at = _next_multiple(step, settings.spherical_harmonics.sh_interval)
         return _first([at], last, lambda at: raises_sh(at, settings, reached))
+    if name in {"coarse_halvings", "coarse_steps"}:
+        length = settings.faster_steps.coarse_steps
+        at = max(step - 1, 0) // length * length + length + 1
+        return _first([at], last, lambda at: halvings(at - 1, settings) > 0)
+    if name == "morton_interval":
+        first = _next_refine(step, settings)
+        refines = range(first, settings.densify.densify_stop, settings.densify.densify_interval)
+        return next((at for at in refines if at <= last and sorts_splats(at, settings)), None)
     if name in {"evaluation_interval", "checkpoint_interval"}:
         return _first([_next_multiple(step, int(settings[name]))], last, lambda at: True)
     if name == "densify_interval" or setting_info(name).applies is Applies.NEXT_REFINE:
-        after = max(step, settings.densify.densify_start)
-        at = _next_multiple(after, settings.densify.densify_interval)
-        return _first([at], last, lambda at: is_refine_step(at, settings))
+        return _first([_next_refine(step, settings)], last, lambda at: is_refine_step(at, settings))
     return None
+
+
+def _next_refine(step: int, settings: Settings) -> int:
+    """The next step that refines, unless densifying has ended by then."""
+    interval = settings.densify.densify_interval
+    return max(step, settings.densify.densify_start) // interval * interval + interval
 
 
 def _next_multiple(step: int, interval: int) -> int | None:

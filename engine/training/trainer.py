@@ -32,6 +32,8 @@ from engine.training.photos import Color, PhotoOrder, PhotoSource, target_pictur
 from engine.training.random_streams import RandomStreams
 from engine.training.render import RenderMode, render
 from engine.training.run_state import StepStart
+from engine.training.smaller_photos import SmallerPhotos
+from engine.training.space_order import sorted_in_space
 from engine.training.step_check import (
     Watchdog,
     checked_gradients,
@@ -87,6 +89,7 @@ class Trainer:
         self.extent = camera_extent(scene)
         self.unseen: dict[str, int] = {}  # by photo: steps in which it showed no splat
         self._photos = photos_on(device, photos)
+        self._smaller = SmallerPhotos(self._photos)
         self._mode = RenderMode.of(settings, backend)
         self.streams = RandomStreams(settings.run.seed)
         self.order = PhotoOrder(training, self.streams["photos"])
@@ -156,13 +159,18 @@ class Trainer:
         sh_raised = schedule.raises_sh(step, self.settings, self.sh_reached)
         self.sh_reached += sh_raised
         index = self.order.draw()
-        photo = self.scene.photos[index]
+        halvings = schedule.halvings(step, self.settings)
+        photo, photos = self._smaller.at(self.scene.photos[index], halvings)
         background = self._training_background()
-        rendering = render(self.model, photo.camera, background, self.sh_degree, self._mode)
+        rest_learns = schedule.trains_sh_rest(step, self.settings)
+        rendering = render(
+            *(self.model, photo.camera, background, self.sh_degree, self._mode),
+            rest_learns=rest_learns,
+        )
         rendering.means_2d.retain_grad()
         yield from watch.pause(Phase.RENDER)
 
-        target = target_picture(self._photos, index, photo, background)
+        target = target_picture(photos, index, photo, background)
         terms = l1_ssim(
             rendering.color, target, self.settings.loss.ssim_weight, backend=self.backend
         )
@@ -180,6 +188,7 @@ class Trainer:
         else:
             notices = self._count_unseen(photo.name)
             self.model.clear_gradients()
+        notices += schedule.growth_notices(step, self.settings)
         refined, reset = None, None
         if step < self.settings.densify.densify_stop:
             if found.seen:
@@ -190,7 +199,7 @@ class Trainer:
             if schedule.is_reset_step(step, self.settings):
                 reset = self._lower_opacities()
                 notices += self._warn_of_reset(step)
-        self._optimize(step)
+        self._optimize(step, rendering)
         self.model.clear_gradients()
 
         self.step = step
@@ -246,12 +255,14 @@ class Trainer:
             visible = rendering.radii[:, 0] > 0
             self.strategy.observe(gradient, visible, camera.width, camera.height)
 
-    def _optimize(self, step: int) -> None:
+    def _optimize(self, step: int, rendering: Rendering) -> None:
         """Adam on whatever has a gradient: nothing after a refine, no opacity after a reset."""
         rates = schedule.learning_rates(step, self.settings, self.extent)
         stepped = self.model.means.grad is not None
-        idle = ("sh_rest",) if stepped and self.sh_degree == 0 else ()
-        self.optimizer.step(self.model.items(), rates, idle)
+        rest_learns = schedule.trains_sh_rest(step, self.settings)
+        idle = ("sh_rest",) if stepped and rest_learns and self.sh_degree == 0 else ()
+        radii = rendering.radii if stepped and self.settings.faster_steps.visible_only else None
+        self.optimizer.step(self.model.items(), rates, idle, radii)
 
     # --- changing the model between its steps ----------------------------------------------------
 
@@ -261,6 +272,8 @@ class Trainer:
             self.model, self.settings, self.extent, step, self.streams["split"]
         )
         self._carry_out(edit)
+        if schedule.sorts_splats(step, self.settings):
+            self._carry_out(sorted_in_space(self.model))
         notices = list(edit.notices)
         from_cloud = len(self.scene.points) > 0  # of a random start most are expected to go
         if from_cloud and edit.counts.pruned > edit.counts.splats:

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QWi
 
 from app.dialogs.open_dialog import OpenDialog
 from app.dialogs.steps_dialog import StepsDialog
+from cuda_rasterizer import Rendering
 from engine.dataset.images import load_photo
 from engine.dataset.photo_store import PhotoStore
 from engine.export.splat_files import read_splats
@@ -60,10 +61,10 @@ def test_an_error_in_a_step_shows_its_card_and_the_run_can_be_saved(
 ) -> None:
     optimize = Trainer._optimize
 
-    def broken(self: Trainer, step: int) -> None:
+    def broken(self: Trainer, step: int, rendering: Rendering) -> None:
         if step == 12:
             raise ZeroDivisionError("the plug was pulled")
-        optimize(self, step)
+        optimize(self, step, rendering)
 
     monkeypatch.setattr(Trainer, "_optimize", broken)
     room.open()

@@ -6,6 +6,7 @@ import torch
 from PySide6.QtCore import Qt
 
 from app.panels.metrics_history import MarkKind
+from cuda_rasterizer import Rendering
 from engine.messages import OpacitiesReset, Saved, SettingApplied, State
 from engine.run.checkpoint import load_checkpoint
 from engine.training.optimizer import Optimizer
@@ -71,15 +72,15 @@ def test_a_rate_typed_in_the_panel_reaches_the_optimiser_at_the_acknowledged_ste
     optimize, step_of = Trainer._optimize, Optimizer.step
     steps: list[int] = []
 
-    def noted_step(self: Trainer, step: int) -> None:
+    def noted_step(self: Trainer, step: int, rendering: Rendering) -> None:
         steps.append(step)
-        optimize(self, step)
+        optimize(self, step, rendering)
 
     def noted_rates(
-        self: Optimizer, parameters: object, rates: dict[str, float], idle: object = ()
+        self: Optimizer, parameters: object, rates: dict[str, float], *others: object
     ) -> None:
         used[steps[-1]] = rates["opacity_logits"]
-        step_of(self, parameters, rates, idle)  # type: ignore[arg-type]
+        step_of(self, parameters, rates, *others)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Trainer, "_optimize", noted_step)
     monkeypatch.setattr(Optimizer, "step", noted_rates)
