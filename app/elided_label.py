@@ -26,8 +26,7 @@ class ElidedLabel(QLabel):
         if text != self.full_text:
             self.full_text = text
             self._elide()
-            if self.sizePolicy().horizontalPolicy() is not QSizePolicy.Policy.Ignored:
-                self.updateGeometry()  # the whole window is laid out anew
+            self.updateGeometry()
 
     def sizeHint(self) -> QSize:
         """The size of the whole text."""
@@ -51,3 +50,22 @@ class ElidedLabel(QLabel):
     def _elide(self) -> None:
         shown = self.fontMetrics().elidedText(self.full_text, self._mode, max(self.width(), 1))
         super().setText(shown)
+
+
+class LabelPlace(QWidget):
+    """Holds one label and keeps its new texts to itself: QLabel would have the window laid out."""
+
+    def __init__(self, label: QLabel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._label = label
+        label.setParent(self)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+
+    def sizeHint(self) -> QSize:
+        """No width of its own, and as high as the label."""
+        return QSize(0, self._label.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the label all there is."""
+        super().resizeEvent(event)
+        self._label.setGeometry(self.rect())

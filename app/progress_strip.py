@@ -99,7 +99,10 @@ class ProgressStrip(QWidget):
     def handle(self, event: Event) -> None:
         """Follow the run."""
         if isinstance(event, Stepped) and len(event.steps):
+            before = round(self._done)
             self._set_step(int(event.steps[-1]))
+            if round(self._done) == before:
+                return  # the bar is as long as it was
         elif isinstance(event, StateChanged) and event.new is not State.LOADING:
             self._set_step(event.step)
         elif isinstance(event, SceneOpened | StateChanged):  # another run is to come
@@ -135,6 +138,12 @@ class ProgressStrip(QWidget):
     def _set_step(self, step: int) -> None:
         self.step = step
         self.setAccessibleDescription(self._progress())
+
+    @property
+    def _done(self) -> float:
+        """How long the filled part of the bar is, in px."""
+        last = int(self.settings["iterations"]) if self.settings is not None else 1
+        return (self.width() - 2 * SIDE) * min(1.0, self.step / last)
 
     def _progress(self) -> str:
         last = 0 if self.settings is None else int(self.settings["iterations"])
@@ -172,9 +181,8 @@ class ProgressStrip(QWidget):
         painter.setFont(small)
         last = int(self.settings["iterations"]) if self.settings is not None else 1
         span = self.width() - 2 * SIDE
-        done = span * min(1.0, self.step / last)
         painter.setPen(Qt.PenStyle.NoPen)
-        for length, color in ((span, self.colors.grid), (done, self.colors.accent)):
+        for length, color in ((span, self.colors.grid), (self._done, self.colors.accent)):
             painter.setBrush(QColor(color))
             if length > 0:
                 painter.drawRoundedRect(QRectF(SIDE, BAR_TOP, length, BAR_HEIGHT), 3, 3)

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.elided_label import ElidedLabel
+from app.elided_label import ElidedLabel, LabelPlace
 from app.theme import set_role
 from app.wording import counted, duration, memory, share
 from engine.messages import (
@@ -51,8 +51,7 @@ class StatusBar(QWidget):
         self._folder: Path | None = None
         self._saved_at: tuple[int, float] | None = None
         self._viewport_reason = ""
-        self.facts = ElidedLabel(parent=self)
-        self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.facts = ElidedLabel()
         self.facts.setTextFormat(Qt.TextFormat.PlainText)
         self.notice = QLabel(self)
         self.notice.setTextFormat(Qt.TextFormat.PlainText)
@@ -70,7 +69,7 @@ class StatusBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 8, 2)
         row.setSpacing(16)
-        row.addWidget(self.facts, 1)
+        row.addWidget(LabelPlace(self.facts, self), 1)
         row.addWidget(self.notice)
         row.addWidget(self.saved)
         row.addWidget(self.folder_button)

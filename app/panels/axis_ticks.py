@@ -2,6 +2,7 @@
 
 import math
 
+JUMPS = 20  # into how many parts the end of a range is rounded
 SUFFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -56,17 +57,24 @@ def log_ticks(low: float, high: float, count: int) -> list[tuple[float, str]]:
 
 
 def padded_range(low: float, high: float, padding: float = 0.06) -> tuple[float, float]:
-    """A range with air around it; never empty."""
+    """A range with air around it; never empty.
+
+    Its ends move in jumps, so that the axis is laid out anew now and then, not at each refresh.
+    """
     if high <= low:
         middle, air = low, max(abs(low) * 0.1, 1e-6)
         return middle - air, middle + air
     air = (high - low) * padding
-    return low - air, high + air
+    step = nice_step(high - low, JUMPS)
+    return math.floor((low - air) / step) * step, math.ceil((high + air) / step) * step
 
 
 def range_from_zero(high: float, padding: float = 0.08) -> tuple[float, float]:
-    """A range from zero to a little above `high`, for amounts; never empty."""
-    return 0.0, (high if high > 0 else 1.0) * (1 + padding)
+    """A range from zero to a little above `high`, for amounts; never empty; moves in jumps."""
+    if high <= 0:
+        return 0.0, 1.0 + padding
+    step = nice_step(high, JUMPS)
+    return 0.0, math.ceil(high * (1 + padding) / step) * step
 
 
 def grown_end(last: float) -> float:

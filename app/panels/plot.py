@@ -9,7 +9,6 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
 from PySide6.QtGui import (
-    QColor,
     QContextMenuEvent,
     QFocusEvent,
     QFont,
@@ -33,6 +32,7 @@ from app.panels.axis_ticks import (
     padded_range,
     range_from_zero,
 )
+from app.panels.curve_lines import CurveLines
 from app.panels.mark_lines import MarkLines
 from app.panels.metrics_history import Mark
 from app.panels.plot_header import Curve, PlotHeader
@@ -138,7 +138,7 @@ class Plot(QWidget):
         """Draw a curve through these points."""
         self._data[key] = (x, y)
         shown = np.log10(np.maximum(y, 1e-12)) if self.logarithmic else y
-        self._items[key].setData(x, shown)
+        self._lines.set_points(key, x, shown)
         if self._empty.isVisibleTo(self) is self._has_points:
             self._empty.setVisible(not self._has_points)
             self._write_ticks()
@@ -150,7 +150,7 @@ class Plot(QWidget):
     def set_marks(self, marks: Sequence[Mark]) -> None:
         """Draw these marks."""
         self._marks = marks
-        self._lines.take(marks, self._colors)
+        self._mark_lines.take(marks, self._colors)
 
     def set_word(self, key: str, word: str, tooltip: str = "") -> None:
         """Change a curve's word in the legend."""
@@ -158,7 +158,11 @@ class Plot(QWidget):
 
     def fit(self, first: float, last: float) -> None:
         """Show the steps from `first` to `last`, and the height of the curves there."""
-        self._box.setXRange(first, last, padding=0)
+        bottom, top = self._height_of(first, last) or self.height_range
+        if (first, last) != self.view_range or (bottom, top) != self.height_range:
+            self._box.setRange(xRange=(first, last), yRange=(bottom, top), padding=0)
+
+    def _height_of(self, first: float, last: float) -> tuple[float, float] | None:
         lows, highs = [], []
         for x, y in self._data.values():
             seen = y[(x >= first) & (x <= last)]
@@ -167,14 +171,13 @@ class Plot(QWidget):
                 lows.append(float(seen.min()))
                 highs.append(float(seen.max()))
         if not lows:
-            return
+            return None
         low, high = min(lows), max(highs)
         if self._from_zero:
-            self._box.setYRange(*range_from_zero(high), padding=0)
-            return
+            return range_from_zero(high)
         if self.logarithmic:
             low, high = float(np.log10(max(low, 1e-12))), float(np.log10(max(high, 1e-12)))
-        self._box.setYRange(*padded_range(low, high), padding=0)
+        return padded_range(low, high)
 
     def fit_all(self, first: float, last: float) -> None:
         """Show everything from `first` on, with round room to the right."""
@@ -194,17 +197,12 @@ class Plot(QWidget):
         """Repaint in the colours of a theme."""
         self._colors = colors
         self._view.setBackground(colors.panel)
-        for curve in self._curves:
-            color = QColor(getattr(colors, curve.color))
-            item = self._items[curve.key]
-            item.setPen(pg.mkPen(color, width=1))
-            if curve.dots:
-                item.setSymbolBrush(pg.mkBrush(color))
+        self._lines.set_colors(self._curves, colors)
         for axis in self._axes:
             axis.setPen(pg.mkPen(colors.grid))
             axis.setTextPen(pg.mkPen(colors.muted))
         self._cursor.setPen(pg.mkPen(colors.disabled))
-        self._lines.take(self._marks, colors)
+        self._mark_lines.take(self._marks, colors)
         self.header.set_colors(colors)
 
     def show_cursor(self, step: float | None) -> None:
@@ -248,6 +246,7 @@ class Plot(QWidget):
             axis.linkToView(self._box)
             axis.setStyle(tickFont=font, tickLength=0, tickTextOffset=4)
             axis.enableAutoSIPrefix(False)
+            axis.setCacheMode(axis.CacheMode.DeviceCoordinateCache)  # else drawn with each curve
         self._axes[0].setWidth(AXIS_WIDTH_PX)
         self._axes[1].setHeight(AXIS_HEIGHT_PX)
         area = pg.GraphicsWidget()
@@ -261,8 +260,9 @@ class Plot(QWidget):
         grid.setRowStretchFactor(0, 1)
         self._view.setCentralItem(area)
         self._build_items()
-        self._box.sigRangeChanged.connect(self._lines.follow_view)
-        self._box.sigResized.connect(self._lines.follow_view)
+        for lines in (self._mark_lines, self._lines):
+            self._box.sigRangeChanged.connect(lines.follow_view)
+            self._box.sigResized.connect(lines.follow_view)
         self._box.sigRangeChanged.connect(self._write_ticks)
         self._box.sigResized.connect(self._write_ticks)
         self._box.sigRangeChangedManually.connect(self._tell_zoom)
@@ -270,18 +270,11 @@ class Plot(QWidget):
         return self._view
 
     def _build_items(self) -> None:
-        self._lines = MarkLines()
-        self._box.addItem(self._lines, ignoreBounds=True)
-        self._items = {curve.key: self._build_curve(curve) for curve in self._curves}
+        self._mark_lines, self._lines = MarkLines(), CurveLines(self._curves)
         self._cursor = pg.InfiniteLine(angle=90, movable=False)
         self._cursor.setVisible(False)
-        self._box.addItem(self._cursor, ignoreBounds=True)
-
-    def _build_curve(self, curve: Curve) -> pg.PlotDataItem:
-        dots = {"symbol": "o", "symbolSize": 5, "symbolPen": None} if curve.dots else {}
-        item = pg.PlotDataItem(connect="finite", antialias=True, skipFiniteCheck=False, **dots)
-        self._box.addItem(item, ignoreBounds=True)
-        return item
+        for item in (self._mark_lines, self._lines, self._cursor):
+            self._box.addItem(item, ignoreBounds=True)
 
     def _build_reading(self) -> None:
         self._reading = QLabel(self)

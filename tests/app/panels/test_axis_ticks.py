@@ -3,7 +3,14 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.panels.axis_ticks import grown_end, linear_ticks, log_ticks, padded_range, tick_text
+from app.panels.axis_ticks import (
+    grown_end,
+    linear_ticks,
+    log_ticks,
+    padded_range,
+    range_from_zero,
+    tick_text,
+)
 
 
 def test_ticks_are_written_with_k_and_m_and_the_digits_their_neighbours_need() -> None:
@@ -56,3 +63,20 @@ def test_an_empty_range_has_no_ticks_and_is_widened() -> None:
 def test_the_step_axis_ends_a_little_beyond_the_last_step(last: float) -> None:
     end = grown_end(last)
     assert last <= end <= max(10.0, last * 1.25)
+
+
+@given(low=st.floats(-1e5, 1e5), span=st.floats(1e-3, 1e5))
+def test_a_range_holds_its_values_with_a_little_air(low: float, span: float) -> None:
+    high = low + span
+    bottom, top = padded_range(low, high)
+    assert bottom < low
+    assert high < top
+    assert top - bottom <= 1.4 * span  # 6 % of air and a jump of at most 1/10 at either end
+    assert 0 < span < range_from_zero(span)[1] <= 1.25 * span
+
+
+def test_a_range_moves_in_jumps() -> None:
+    """Were it another at each refresh, its axis would be laid out and painted at each."""
+    values = [1.0 + step / 1000 for step in range(1000)]  # doubles in a thousand refreshes
+    assert len({padded_range(0.0, value) for value in values}) < 40
+    assert len({range_from_zero(value) for value in values}) < 40

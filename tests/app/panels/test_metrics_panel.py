@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.palette import LIGHT
+from app.palette import DARK, LIGHT
 from app.panels.metrics_history import MarkKind
 from app.panels.metrics_panel import REPAINT_INTERVAL_MS, MetricsPanel
 from engine.messages import Evaluated, OpacitiesReset, Refined, SettingApplied, ShDegreeRaised
@@ -104,6 +104,29 @@ def test_evaluations_are_dots_and_the_number_of_held_out_photos_stands_beside(
     x, y = panel.psnr.data("held_out")
     assert (list(x), list(y)) == ([1_000, 2_000], [25.0, 27.0])
     assert panel.psnr.legend_text("held_out") == "● held out (2)"
+
+
+def test_a_curve_is_a_line_in_its_colour_broken_where_a_value_is_missing(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    plot, color = panel.loss, QColor(DARK.accent)
+    panel.handle(stepped(range(1, 101)))
+    drawn(panel, qtbot)
+    x = np.arange(1.0, 101.0)
+    for key in ("total", "dssim"):
+        plot.set_curve(key, x, np.full(100, np.nan))
+    plot.set_curve("l1", x, np.where((x < 40) | (x > 60), 0.3, np.nan))
+    plot.fit(0.0, 100.0)
+    picture = plot.grab().toImage()
+
+    def is_drawn(step: float) -> bool:
+        place = plot.place_of(step)  # a constant lies in the middle of its range
+        column = [picture.pixelColor(round(place.x()), round(place.y()) + dy) for dy in (-1, 0, 1)]
+        return any(abs(seen.hue() - color.hue()) < 15 and seen.value() > 90 for seen in column)
+
+    assert is_drawn(20)
+    assert is_drawn(80)
+    assert not is_drawn(50)
 
 
 def test_a_scene_without_held_out_photos_says_so(panel: MetricsPanel) -> None:

@@ -3,6 +3,8 @@
 import dataclasses
 
 import pytest
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.status_bar import StatusBar
 from engine.gpu_readings import GpuReading
@@ -31,3 +33,33 @@ def test_without_readings_nothing_is_said_of_a_gpu(bar):
     bar.refresh()
     assert "GPU" not in bar.facts.toolTip()
     assert "preview" in bar.facts.toolTip()
+
+
+class Layouts(QObject):
+    """Counts how often what it watches is laid out."""
+
+    count = 0
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        self.count += event.type() == QEvent.Type.LayoutRequest
+        return False
+
+
+def test_a_new_line_does_not_have_the_window_laid_out(bar, qtbot):
+    """It changes four times a second beside a training that needs the processor."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    QVBoxLayout(window).addWidget(bar)
+    window.resize(900, 60)
+    window.show()
+    qtbot.waitExposed(window)
+    QApplication.processEvents()
+    layouts = Layouts()
+    window.installEventFilter(layouts)
+    bar.installEventFilter(layouts)
+    for step in range(3, 9):
+        bar.handle(dataclasses.replace(stepped([step]), steps_per_second=10.0 * step))
+        bar.refresh()
+        QApplication.processEvents()
+    assert f"{80:.1f} steps/s" in bar.facts.text()
+    assert layouts.count == 0
