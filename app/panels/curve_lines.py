@@ -1,7 +1,7 @@
 """The curves of one plot, all in one item."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg

@@ -53,7 +53,8 @@ def test_a_new_line_does_not_have_the_window_laid_out(bar, qtbot):
     window.resize(900, 60)
     window.show()
     qtbot.waitExposed(window)
-    QApplication.processEvents()
+    for _ in range(3):
+        QApplication.processEvents()
     layouts = Layouts()
     window.installEventFilter(layouts)
     bar.installEventFilter(layouts)
@@ -63,3 +64,4 @@ def test_a_new_line_does_not_have_the_window_laid_out(bar, qtbot):
         QApplication.processEvents()
     assert f"{80:.1f} steps/s" in bar.facts.text()
     assert layouts.count == 0
+    bar.setParent(None)  # the fixture closes it
