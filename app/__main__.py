@@ -4,12 +4,20 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from app.start_signals import SIGNALS, end_the_start
+from app.start_signals import SIGNALS, end_the_start, pass_over
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; the exit code. Qt is imported for the window only."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+def main() -> int:
+    """Run the program that the shell started; the exit code."""
+    try:
+        return run(sys.argv[1:])
+    finally:
+        pass_over()
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the program with these arguments; the exit code. Qt is imported for the window only."""
+    given = list(arguments)
     before = [signal.getsignal(number) for number in SIGNALS]
     end_the_start()
     from engine import cli

@@ -1,4 +1,4 @@
-"""Ctrl+C and a polite kill while the program starts: it ends at once, for nothing is open yet.
+"""Ctrl+C and a polite kill while the program starts, where nothing is open yet, and while it ends.
 
 Set before anything slow is imported, so no Qt here. Once the program's loop is about to turn,
 `interrupts` takes over: it closes the window, which saves first.
@@ -20,6 +20,15 @@ def end_the_start() -> None:
     """Let both signals end the program at once, with their exit codes and no traceback."""
     for number in SIGNALS:
         signal.signal(number, _end)
+
+
+def pass_over() -> None:
+    """Let neither signal disturb the end: all is saved and told, and the libraries clean up.
+
+    Python would print a traceback from whatever it is tearing down just then.
+    """
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

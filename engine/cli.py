@@ -162,6 +162,7 @@ def _render_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
         "--output", required=True, type=user_path, metavar="DIR", help="For the pictures."
     )
     sub.add_argument("--all", action="store_true", help="Draw the views of all photos.")
+    sub.add_argument("--json", action="store_true", help="Print what was drawn as JSON.")
     add_setting_flags(sub, _PICTURE_SETTINGS)
     return sub
 

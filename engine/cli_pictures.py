@@ -103,6 +103,10 @@ def render(arguments: argparse.Namespace) -> int:
             write_png(path, to_rgba8(picture.color, backend=mode.backend).cpu().numpy())
         are = "is" if len(photos) == 1 else "are"
         progress.say(f"{counted(len(photos), 'picture')} {are} in {arguments.output}.")
+    if arguments.json:
+        drawn = zip(photos, targets, strict=True)
+        images = [{"name": photo.name, "path": str(path)} for photo, path in drawn]
+        print_json({"splats": len(saved.splats), "images": images})
     return 0
 
 

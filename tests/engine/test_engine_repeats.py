@@ -161,7 +161,7 @@ def in_new_processes(*commands: list[str]) -> None:
     """Carry out each command in a process of its own, all at once; none imports Qt for it."""
     code = (
         "import sys, app.__main__ as program\n"
-        "assert program.main(sys.argv[1:]) == 0\n"
+        "assert program.run(sys.argv[1:]) == 0\n"
         "found = [name for name in sys.modules if name.startswith(('PySide6', 'pyqtgraph'))]\n"
         "assert not found, found"
     )

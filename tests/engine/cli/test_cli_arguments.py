@@ -1,10 +1,12 @@
 """Arguments of the command line: what is refused, and with which words."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 import app.__main__ as program
+from app.application import window_parser
 from engine import cli
 from engine.settings import all_settings
 from tests.engine.cli.commands import Capture, failing
@@ -54,6 +56,21 @@ def test_every_setting_is_a_flag_with_its_meaning(capsys: Capture) -> None:
     assert "0 to 1; default 0.025." in text  # the range of the opacity rate
 
 
+def test_every_flag_that_the_readme_names_exists(capsys: Capture) -> None:
+    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text()
+    begin = readme.index("## Command line")
+    section = readme[begin : readme.index("\n## ", begin)]
+    known = window_parser().format_help()
+    for word in cli.WORDS:
+        with pytest.raises(SystemExit):
+            cli.main([word, "--help"])
+        known += capsys.readouterr().out
+    named = set(re.findall(r"--[a-z][a-z-]+", section))
+    assert {"--resume", "--json", "--paused"} <= named
+    for flag in named - {"--version", "--help"}:
+        assert re.search(rf"{flag}\b", known), flag
+
+
 def test_the_version_is_printed(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as left:
         cli.main(["--version"])
@@ -67,6 +84,6 @@ def test_words_go_to_the_command_line_and_the_rest_to_the_window(
     seen: list[list[str]] = []
     monkeypatch.setattr(cli, "main", lambda given: seen.append(given) or 0)
     for word in ("train", "eval", "render", "check", "doctor", "--version"):
-        assert program.main([word, "x"]) == 0
+        assert program.run([word, "x"]) == 0
     assert [given[0] for given in seen][-1] == "--version"
     assert len(seen) == 6

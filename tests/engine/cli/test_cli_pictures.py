@@ -91,6 +91,17 @@ def test_render_draws_held_out_views_or_all(
     assert capsys.readouterr().out == ""
 
 
+def test_render_prints_as_json_which_file_is_whose_view(
+    run: Path, scene: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["render", str(run), str(scene), "--output", str(tmp_path / "a"), "--json"]
+    assert cli.main(arguments) == 0
+    told = strict(capsys.readouterr().out)
+    assert [image["name"] for image in told["images"]] == ["photo_000.png", "photo_008.png"]
+    assert all(Path(image["path"]).is_file() for image in told["images"])
+    assert told["splats"] > 0
+
+
 def test_render_into_a_file_fails_with_its_name(
     run: Path, scene: Path, tmp_path: Path, capsys: Capture
 ) -> None:

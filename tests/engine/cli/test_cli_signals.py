@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from engine import cli
+from engine import cli, cli_train
 from engine.run.run_folder import RunFolder
-from tests.engine.cli.commands import Capture, wait_for_steps
+from tests.engine.cli.commands import SHORT, Capture, strict, wait_for_steps
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +96,35 @@ def test_ctrl_c_with_a_full_disk_fails_with_the_reason(
     sender.join()
     assert capsys.readouterr().err.count("No space left on device") == 1
     assert list((folder / "checkpoints").iterdir()) == []
+
+
+def test_ctrl_c_while_the_result_is_printed_changes_nothing(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def interrupted(document: Mapping[str, object]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        cli.print_json(document)
+
+    monkeypatch.setattr(cli_train, "print_json", interrupted)
+    arguments = ["train", str(scene), "--output", str(tmp_path / "r"), "--json", *SHORT]
+    assert cli.main(arguments) == 0
+    assert strict(capsys.readouterr().out)["step"] == 6
+
+
+def test_ctrl_c_while_the_libraries_clean_up_is_passed_over() -> None:
+    program = (
+        "import atexit, os, signal, sys, app.__main__\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "atexit.register(lambda: (os.kill(os.getpid(), signal.SIGINT), print('cleaned up')))\n"
+        "sys.argv = ['splatscope', '--version']\n"
+        "sys.exit(app.__main__.main())\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0
+    assert ended.stderr == ""
+    assert ended.stdout.splitlines()[-1] == "cleaned up"
 
 
 def test_nohup_is_heeded(scene: Path, tmp_path: Path) -> None:
