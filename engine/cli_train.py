@@ -57,19 +57,24 @@ class _Signals:
 def train(arguments: argparse.Namespace) -> int:
     """Train until the last iteration, Ctrl+C or an error; the exit code."""
     opening = _opening(arguments)
-    engine = Engine()
     woken = threading.Event()
-    engine.set_wake(woken.set)
-    run = HeadlessRun(engine, woken)
-    engine.start()
-    engine.post(opening)
-    with _Signals(woken) as signals:
+    with _Signals(woken) as signals:  # until the last word: one that comes late undoes nothing
+        engine = Engine()
+        engine.set_wake(woken.set)
+        run = HeadlessRun(engine, woken)
+        engine.start()
+        engine.post(opening)
         try:
             code = _listen(run, signals)
             if code == 0:
                 code = _settle(run, signals)
         finally:
             run.close()
+        return _tell(run, code, arguments)
+
+
+def _tell(run: HeadlessRun, code: int, arguments: argparse.Namespace) -> int:
+    """The last words, by the exit code, which comes back."""
     if code == EXIT_FAILURE:
         if arguments.debug and run.details:
             print(run.details, file=sys.stderr)  # noqa: T201
