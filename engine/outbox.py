@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.messages import Event, Frame, Stepped
 
-METRICS_SECONDS = 0.2  # between two wake-ups that have nothing but metrics to tell
+METRICS_SECONDS = 0.25  # between two wake-ups that have nothing but metrics to tell
 
 Wake = Callable[[], None]
 

@@ -110,11 +110,15 @@ class Composition:
         count = len(self._scene.points)
         return (Pill(counted(count, "sparse point") if count else "no sparse points"),)
 
-    def frame_pills(self, frame: Frame, is_late: bool) -> tuple[Pill, ...]:
-        """Said over a render: how old, how coarse and how good it is."""
+    def frame_pills(
+        self, frame: Frame, is_late: bool, answer_seconds: float | None = None
+    ) -> tuple[Pill, ...]:
+        """Said over a render: how old, how coarse, how slow to come and how good it is."""
         pills = [Pill(f"step {frame.step:,}")]
         size = "full size" if frame.scale >= 1 else f"{frame.scale:.0%} of full size"
         pills.append(Pill(size))
+        if answer_seconds is not None:
+            pills.append(Pill(f"{1000 * answer_seconds:.0f} ms behind", "changed"))
         if self.preview == "off":
             pills.append(Pill("preview off", "changed"))
         elif is_late:

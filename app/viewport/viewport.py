@@ -13,6 +13,7 @@ from PySide6.QtGui import QHideEvent, QImage, QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.palette import Palette
+from app.viewport.answer_time import AnswerTime
 from app.viewport.camera_controls import CameraControls, Viewpoint, picked_point
 from app.viewport.composition import HINT, Composition, same_picture
 from app.viewport.gl_viewport import GlSurface
@@ -50,6 +51,7 @@ class Viewport(QWidget):
         self.view: View | None = None  # the newest one asked for
         self.photo = -1
         self._view_count = 0
+        self._answer_time = AnswerTime()
         self._flipped = False
         self._focused = False
         self._moving_until = 0.0
@@ -122,6 +124,7 @@ class Viewport(QWidget):
             return
         self._run_id = frame.run_id
         self.frame = frame
+        self._answer_time.answer(frame.view_id, time.monotonic())
         wait = FRAME_INTERVAL_MS - (time.monotonic() - self._presented_at) * 1000
         if wait <= 0:
             self.present()
@@ -241,6 +244,8 @@ class Viewport(QWidget):
         self._view_count += 1
         self.view = View(self._view_count, camera, moving)
         self._late_timer.start()
+        if moving:
+            self._answer_time.ask(self.view.view_id, time.monotonic())
         self.view_requested.emit(self.view)
 
     def _is_seen(self) -> bool:
@@ -263,6 +268,7 @@ class Viewport(QWidget):
 
     def _come_to_rest(self) -> None:
         self._moving_until = 0.0
+        self._answer_time.rest()
         self.update_request()
         self.present()
 
@@ -322,7 +328,8 @@ class Viewport(QWidget):
             pills, right = shown.photo_pills(self.photo), ()
         elif self.frame is not None:
             picture, camera = shown.of_frame(self.frame, wanted)
-            pills = shown.frame_pills(self.frame, self._is_late(self.frame))
+            is_late = self._is_late(self.frame)
+            pills = shown.frame_pills(self.frame, is_late, self._answer_time.worth_telling)
         else:
             picture = shown.of_points(wanted, self.surface.widget.devicePixelRatioF())
             pills = shown.points_pills()

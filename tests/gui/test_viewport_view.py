@@ -1,5 +1,7 @@
 """The view asks for what the user wants to see and never shows an old picture as a new one."""
 
+import time
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -168,6 +170,26 @@ def test_a_late_picture_is_called_so(room: Room) -> None:
     room.engine.show(room.engine.frame_of(newest(room), scale=0.25))
     room.qtbot.waitUntil(lambda: "earlier view" not in words(), timeout=LIMIT_MS)
     assert "25% of full size" in words()
+
+
+def test_a_picture_that_keeps_the_hand_waiting_says_for_how_long(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overlays: list[Overlay] = []
+    room.open()
+    room.engine.answers_views = False
+    drag(room.view.surface, (200, 150), [(40, 0)])
+    moved = newest(room)
+    assert moved.moving
+    monkeypatch.setattr(room.view.surface, "present", lambda _, overlay: overlays.append(overlay))
+    time.sleep(0.2)  # the engine is busy
+    room.view.show_frame(room.engine.frame_of(moved))
+    room.view.present()
+    late = [pill.text for pill in overlays[-1].pills if pill.text.endswith(" ms behind")]
+    assert len(late) == 1
+    assert 200 <= int(late[0].split()[0]) < LIMIT_MS
+    room.view._come_to_rest()
+    assert not any("behind" in pill.text for pill in overlays[-1].pills)
 
 
 def test_hiding_or_minimising_withdraws_the_request(room: Room) -> None:
