@@ -4,7 +4,6 @@ The order matters: wrong arguments are told before anything slow; the probe of t
 a child, which shows that the program starts, while this process imports torch and then Qt.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from engine.cli_flags import (
     given_values,
 )
 from engine.errors import EngineError
-from engine.presets import DEFAULT_PRESET, load_preset
+from engine.presets import load_preset
 from engine.scene_names import DEMO_NAME, scene_path
 
 if TYPE_CHECKING:
@@ -45,8 +44,8 @@ def run_window(
     options, extra = parser.parse_known_args(list(arguments))
     parser.refuse_unknown(extra)
     try:
-        base = load_preset(preset_name(options))
-        settings = base.updated(given_values(options))
+        given = given_values(options)
+        named = load_preset(options.preset) if options.preset else None
     except EngineError as error:
         return _say(str(error), EXIT_ARGUMENTS)
     if options.scene is not None and not scene_path(options.scene).exists():
@@ -63,24 +62,26 @@ def run_window(
         # torch before Qt: the two bring OpenMP and C++ runtimes, and torch's must be found first
         import torch  # noqa: F401
 
+        from app.window_commands import DEMO_PRESET
         from app.window_program import Start, run
+        from engine.usual_preset import PresetChoice, usual_preset
 
         found = probe.result()
         if found.trouble:
             reason = display_problem() or found.trouble
             advice = "`splatscope train SCENE --output DIR` trains without a window."
             return _say(f"No window can be opened: {reason} {advice}", EXIT_FAILURE)
-        preset = Path(preset_name(options)).stem
-        start = Start(options, settings, base, preset, preferences, warning, found)
+        usual = usual_preset(str(given.get("backend", "auto")))
+        if named is not None:
+            preset, base = PresetChoice(Path(options.preset).stem, ""), named
+        else:
+            preset = DEMO_PRESET if options.scene == DEMO_NAME else usual
+            base = load_preset(preset.name)
+        settings = base.updated(given)
+        start = Start(options, settings, base, preset, usual, preferences, warning, found)
         return run(start, log_folder(), engine, when_shown=probe.put_away)
     finally:
         probe.end()
-
-
-def preset_name(options: argparse.Namespace) -> str:
-    """The preset named, else the demo's own for the demo and the usual one for all others."""
-    suited = DEMO_NAME if options.scene == DEMO_NAME else DEFAULT_PRESET
-    return str(options.preset or suited)
 
 
 def window_parser() -> Parser:

@@ -25,14 +25,16 @@ from engine.messages import (
     StepN,
     Stop,
 )
-from engine.presets import DEFAULT_PRESET, load_preset
+from engine.presets import CLASSIC, load_preset
 from engine.run.run_folder import RunFolder
 from engine.scene_names import DEMO_FOLDER, DEMO_NAME, scene_path
 from engine.setting_info import Value
+from engine.usual_preset import PresetChoice
 
 if TYPE_CHECKING:
     from app.main_window import MainWindow
 
+DEMO_PRESET = PresetChoice(DEMO_NAME, "The built-in scene has a preset of its own.")
 PLAIN: dict[str, type[Command]] = {
     "stop": Stop,
     "step": StepN,
@@ -52,6 +54,7 @@ class WindowCommands(QObject):
         self.start_pause = StartPause()
         self.start_when_open = True
         self.preset_follows_scene = True  # false when a preset was named by the user
+        self.usual_preset = PresetChoice(CLASSIC, "")  # of scenes that bring none of their own
         self.resume_changes: dict[str, Value] = {}  # given for the first run that is opened
 
     def carry_out(self, key: str) -> None:
@@ -75,16 +78,18 @@ class WindowCommands(QObject):
         else:
             if self.preset_follows_scene:
                 self._suit_preset(path)
-            settings = self._window.settings_panel.settings()
-            self._post(OpenScene(path, settings, start=self.start_when_open))
+            panel = self._window.settings_panel
+            self._post(OpenScene(path, panel.settings(), start=self.start_when_open))
+            if panel.preset_reason:
+                self._window.status.show_notice(f"{panel.preset_reason} ({panel.summary})")
 
     def _suit_preset(self, path: Path) -> None:
         """Give the demo its own preset and other scenes the usual one; what was changed stays."""
-        panel = self._window.settings_panel
-        wanted = DEMO_NAME if path.resolve() == DEMO_FOLDER else DEFAULT_PRESET
-        if panel.untouched_preset in {DEMO_NAME, DEFAULT_PRESET} - {wanted}:
-            preset = load_preset(wanted)
-            panel.set_start_values(preset, wanted, preset)
+        panel, usual = self._window.settings_panel, self.usual_preset
+        wanted = DEMO_PRESET if path.resolve() == DEMO_FOLDER else usual
+        if panel.untouched_preset in {DEMO_NAME, usual.name} - {wanted.name}:
+            preset = load_preset(wanted.name)
+            panel.set_start_values(preset, wanted.name, preset, wanted.reason)
 
     def continue_for(self, count: int) -> None:
         """Train on for `count` steps."""

@@ -29,6 +29,7 @@ from engine.engine_thread import Engine
 from engine.handle import EngineHandle
 from engine.scene_names import DEMO_NAME
 from engine.settings import Settings
+from engine.usual_preset import PresetChoice
 
 JOIN_SECONDS = 10.0
 
@@ -40,7 +41,8 @@ class Start:
     options: argparse.Namespace
     settings: Settings
     base: Settings  # the preset
-    preset: str  # its name
+    preset: PresetChoice  # its name, and why that one
+    usual: PresetChoice  # of scenes that bring none of their own
     preferences: Preferences
     warning: str  # about the preferences, "" when all is well
     found: DisplayFound
@@ -100,7 +102,10 @@ def _make_window(
     viewport = make_viewport(choice.kind, decode_photo)
     window = MainWindow(session, theme, viewport, start.preferences, diagnostics)
     window.status.set_viewport_reason(choice.reason)
-    window.settings_panel.set_start_values(start.settings, start.preset, start.base)
+    window.settings_panel.set_start_values(
+        start.settings, start.preset.name, start.base, start.preset.reason
+    )
+    window.commands.usual_preset = start.usual
     window.commands.start_when_open = not start.options.paused
     window.commands.preset_follows_scene = start.options.preset in (None, DEMO_NAME)
     window.commands.resume_changes = given_changes(start.options)

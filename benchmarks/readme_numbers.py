@@ -43,8 +43,8 @@ STEP_CASES = (
 )  # fmt: skip
 MINUTE_CASES = (
     Case("demo", "demo", "built in", ("--preset", "demo")),
-    Case("fox", "fox", "quarter size", ("--resolution", "4")),
-    Case("banana", "banana", "quarter size", ("--resolution", "4")),
+    Case("fox", "fox", "quarter size", ("--preset", "classic", "--resolution", "4")),
+    Case("banana", "banana", "quarter size", ("--preset", "classic", "--resolution", "4")),
 )
 
 
@@ -70,9 +70,9 @@ def last_metrics(output: Path) -> dict[str, float]:
 def train_steps(case: Case, steps: int, folder: Path) -> dict[str, object]:
     """Train for `steps` steps and measure."""
     output = folder / case.name.replace(" ", "-")
-    flags = ("--iterations", str(steps), "--evaluation-interval", "0", *case.flags)
+    flags = ("--preset", "classic", "--iterations", str(steps), "--evaluation-interval", "0")
     start = time.monotonic()
-    done = splatscope("train", scene_path(case), "--output", str(output), *flags)
+    done = splatscope("train", scene_path(case), "--output", str(output), *flags, *case.flags)
     if done.returncode:
         raise SystemExit(f"{case.name} failed with {done.returncode}: {done.stderr[-800:]}")
     row = last_metrics(output)

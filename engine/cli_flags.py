@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine.presets import load_preset, preset_names
+from engine.presets import CLASSIC, CPU_FAST, load_preset, preset_names
 from engine.setting_info import SettingInfo, Value
 from engine.settings import Settings, all_settings, setting_info
 
@@ -58,10 +58,10 @@ def add_setting_flags(parser: argparse.ArgumentParser, names: Iterable[str] | No
 
 
 def _add_flag(group: argparse._ArgumentGroup, info: SettingInfo) -> None:
-    span = ""
+    default = f"Default {_shown(info.default)}."
     if info.minimum is not None and info.maximum is not None:
-        span = f"{_shown(info.minimum)} to {_shown(info.maximum)}; "
-    text = f"{info.meaning} {span}default {_shown(info.default)}."
+        default = f"{_shown(info.minimum)} to {_shown(info.maximum)}; {default.lower()}"
+    text = f"{info.meaning} {default}"
     text = text.replace("%", "%%")
     destination = _PREFIX + info.name
     if info.kind is bool:
@@ -82,7 +82,8 @@ def add_preset_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset",
         metavar="NAME|FILE.toml",
-        help=f"Start from a preset ({', '.join(preset_names())}) or a file of differences.",
+        help=f"Start from a preset ({', '.join(preset_names())}) or a file of differences. Without "
+        f"it: {CLASSIC}, the published recipe, on a GPU, and {CPU_FAST} elsewhere.",
     )
 
 

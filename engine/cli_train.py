@@ -14,7 +14,7 @@ from typing import Self
 
 from engine import messages as m
 from engine.cli import fail, print_json
-from engine.cli_flags import EXIT_FAILURE, given_changes
+from engine.cli_flags import EXIT_FAILURE, given_changes, given_values
 from engine.dataset.findings import worst_severity
 from engine.engine_thread import Engine
 from engine.errors import ExportError, SettingError
@@ -26,6 +26,7 @@ from engine.run.run_folder import RunFolder
 from engine.scene_names import scene_path
 from engine.settings import Settings
 from engine.training.evaluation import evaluation_background
+from engine.usual_preset import usual_preset
 from engine.wording import counted
 
 VIEWS = 3  # held-out photos drawn at the end
@@ -111,8 +112,17 @@ def _opening(arguments: argparse.Namespace) -> m.Command:
         return m.ResumeRun(output, tuple(changes.items()), scene=scene)
     if scene is None:
         raise SettingError("name a scene: a folder, or 'demo' for the built-in one.")
-    base = load_preset(arguments.preset) if arguments.preset else Settings()
-    return m.OpenScene(scene, base.updated(given_changes(arguments)), run_folder=output)
+    return m.OpenScene(scene, _settings(arguments), run_folder=output)
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    """Of a new run; tells which preset was chosen where none is named."""
+    given = given_values(arguments)
+    if arguments.preset:
+        return load_preset(arguments.preset).updated(given)
+    usual = usual_preset(str(given.get("backend", "auto")))
+    print(f"Preset {usual.name}: {usual.reason}", file=sys.stderr)  # noqa: T201
+    return load_preset(usual.name).updated(given)
 
 
 def _listen(run: HeadlessRun, signals: _Signals) -> int:

@@ -10,7 +10,8 @@ import tomli_w
 from engine.errors import SettingError
 from engine.settings import Settings
 
-DEFAULT_PRESET = "classic"
+CLASSIC = "classic"  # the published recipe, which is also what the settings are by default
+CPU_FAST = "cpu-fast"
 PRESET_FOLDER = Path(__file__).resolve().parent.parent / "resources" / "presets"
 
 
@@ -50,6 +51,12 @@ def load_preset(name_or_path: str | Path) -> Settings:
         return Settings().updated(values)
     except SettingError as error:
         raise SettingError(f"Preset {path}: {error}", path=path, value=error.value) from error
+
+
+def nearest_preset(settings: Settings) -> str:
+    """The built-in preset from which the fewest values differ; classic where that is a tie."""
+    names = (CLASSIC, *preset_names())
+    return min(names, key=lambda name: len(settings.differences(load_preset(name))))
 
 
 def save_preset(path: Path, settings: Settings) -> None:

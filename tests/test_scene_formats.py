@@ -19,6 +19,7 @@ SCENES = {
 }
 STEPS = 60
 FLAGS = ["--resolution", "8", "--random-points", "4000", "--background", "white"]
+FLAGS += ["--preset", "classic"]
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -33,10 +33,12 @@ from engine.messages import (
     StateChanged,
     Stepped,
 )
+from engine.presets import CLASSIC, load_preset, nearest_preset
 from engine.setting_info import Value
 from engine.settings import Settings, setting_info
 
 BADGE_INTERVAL_MS = 500
+PRESETS_TIP = "Presets, and the changes made to one"
 
 
 class SettingsPanel(Panel):
@@ -51,7 +53,8 @@ class SettingsPanel(Panel):
         self._settings = Settings()  # as the user wants it
         self._in_force = Settings()  # as the engine has it
         self._base = Settings()
-        self._preset = "classic"
+        self._preset = CLASSIC
+        self.preset_reason = ""  # why that preset, where the user did not choose it
         self._run_open = False
         self._changed_early: set[str] = set()  # while a scene loads
         self._progress: dict[str, RowProgress] = {}
@@ -76,13 +79,22 @@ class SettingsPanel(Panel):
         """The values as the user wants them, those waiting for a restart included."""
         return self._settings
 
-    def set_start_values(self, settings: Settings, preset: str, base: Settings) -> None:
-        """Begin with `settings`, which are `base` (the preset of that name) plus changes."""
+    def set_start_values(
+        self, settings: Settings, preset: str, base: Settings, reason: str = ""
+    ) -> None:
+        """Begin with `settings`, which are `base` (the preset of that name) plus changes.
+
+        `reason` says why it is that preset, where the user did not choose it.
+        """
         self._settings = settings
-        self._base = base
-        self._preset = preset
+        self._take_base(preset, base, reason)
         self._history.clear()
         self._show_values()
+
+    def _take_base(self, preset: str, base: Settings, reason: str = "") -> None:
+        self._base = base
+        self._preset = preset
+        self.preset_reason = reason
 
     @property
     def untouched_preset(self) -> str | None:
@@ -105,8 +117,7 @@ class SettingsPanel(Panel):
 
     def load_preset(self, name: str, settings: Settings) -> None:
         """Take all values of a preset; in a run each difference is posted."""
-        self._base = settings
-        self._preset = name
+        self._take_base(name, settings)
         self._set_values(settings.differences(self._settings), next(gesture_numbers))
         self._show_values()
 
@@ -154,6 +165,7 @@ class SettingsPanel(Panel):
 
     def _begin_run(self, event: RunStarted) -> None:
         early = {name: self._settings[name] for name in self._changed_early}
+        self._follow_resumed(event.settings)
         self._settings = self._in_force = event.settings
         self._step = event.step
         self._splats = 0
@@ -165,6 +177,15 @@ class SettingsPanel(Panel):
         self._run_open = True
         self._show_values()
         self._set_values(early, next(gesture_numbers))
+
+    def _follow_resumed(self, settings: Settings) -> None:
+        """An old run goes on with its own settings: measure them against what they came from."""
+        asked = self._settings.updated({name: settings[name] for name in self._changed_early})
+        name = nearest_preset(settings)
+        base = load_preset(name)
+        ours = len(settings.differences(self._base))
+        if settings != asked and len(settings.differences(base)) < ours:
+            self._take_base(name, base, "The run goes on with its own settings.")
 
     def _take_applied(self, event: SettingApplied) -> None:
         held = event.held and event.new != self._in_force[event.name]
@@ -242,8 +263,7 @@ class SettingsPanel(Panel):
 
     def _preset_saved(self, path: Path) -> None:
         self.show_message("")
-        self._base = self._settings
-        self._preset = path.stem
+        self._take_base(path.stem, self._settings)
         self._show_values()
 
     def show_message(self, text: str) -> None:
@@ -261,6 +281,7 @@ class SettingsPanel(Panel):
         self.list.count_changes()
         self._summary.setText(f"{self.summary} ▾")
         self._summary.setAccessibleName(f"Presets; now {self.summary}")
+        self._summary.setToolTip("\n".join(filter(None, (self.preset_reason, PRESETS_TIP))))
         self.summary_changed.emit(self.summary)
         self.undo_changed.emit(self._history.can_undo, self._history.can_redo)
         self._show_progress()
@@ -301,7 +322,6 @@ class SettingsPanel(Panel):
     def _build(self) -> None:
         self._summary = QToolButton(self)
         self._summary.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._summary.setToolTip("Presets, and the changes made to one")
         set_role(self._summary, "quiet")
         menu = PresetMenu(self.settings, self)
         menu.chosen.connect(self._take_preset)

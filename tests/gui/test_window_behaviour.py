@@ -37,6 +37,7 @@ from engine.messages import (
 )
 from engine.presets import load_preset
 from engine.scene_names import DEMO_FOLDER
+from engine.usual_preset import PresetChoice
 from tests.gui.scripted_engine import ScriptedEngine, stepped
 from tests.gui.window_room import LIMIT_MS, Room, enter, make_room, tell
 
@@ -363,6 +364,14 @@ def test_the_demo_brings_its_preset_and_another_scene_does_not_keep_it(
         commands.open_scene(scene)
         found.append(painted_room.engine.commands[-1].settings)
     assert found == [load_preset("demo"), usual]
+    fast = load_preset("cpu-fast")
+    commands.usual_preset = PresetChoice("cpu-fast", "No GPU does the work.")
+    panel.set_start_values(fast, "cpu-fast", fast)
+    for scene, name in ((DEMO_FOLDER, "demo"), (tmp_path, "cpu-fast")):
+        commands.open_scene(scene)
+        assert painted_room.engine.commands[-1].settings == load_preset(name)
+        assert panel.summary == name
+    assert "No GPU does the work. (cpu-fast)" in painted_room.window.status.notice.text()
 
     panel.set_start_values(usual.changed("iterations", 77), "classic", usual)
     commands.open_scene(DEMO_FOLDER)  # what the user changed stays

@@ -48,8 +48,8 @@ def test_the_program_opens_a_scene_with_its_flags_and_ends_with_0(
     poll.setInterval(20)
     poll.timeout.connect(close_when_training)
     poll.start()
-    arguments = [str(tmp_path), "--viewport", wish, "--opacity-lr", "0.03", "--seed", "5"]
-    assert run_window(arguments, engine) == 0
+    flags = ["--preset", "classic", "--opacity-lr", "0.03", "--seed", "5"]
+    assert run_window([str(tmp_path), "--viewport", wish, *flags], engine) == 0
     command = engine.commands[0]
     assert isinstance(command, OpenScene)
     assert command.path == tmp_path

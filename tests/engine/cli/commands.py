@@ -10,7 +10,7 @@ import pytest
 from engine import cli
 
 Capture = pytest.CaptureFixture[str]
-SHORT = ["--iterations", "6", "--threads", "1"]
+SHORT = ["--iterations", "6", "--threads", "1", "--preset", "classic"]
 
 
 def failing(capture: Capture, arguments: list[str], code: int) -> str:
