@@ -147,6 +147,12 @@ def _require_splats(path: Path, names: set[str]) -> None:
     missing = sorted(needed - names)
     if not missing:
         return
+    if "packed_position" in names:
+        raise ExportError(
+            f"{path} is a compressed splat file (it has packed positions), which is not read here; "
+            "expected a plain 3DGS splat file. Export it uncompressed, or convert it.",
+            path=path,
+        )
     if {"x", "y", "z"} <= names and not names & {"opacity", "scale_0", "rot_0"}:
         raise ExportError(
             f"{path} is a point cloud, not splats: it has no opacity, scale or rotation. Use it as "

@@ -210,6 +210,13 @@ def test_a_point_cloud_is_told_from_splats(tmp_path: Path) -> None:
         read_splats(path)
 
 
+def test_a_compressed_file_is_called_so(tmp_path: Path) -> None:
+    names = [f"packed_{what}" for what in ("position", "rotation", "scale", "color")]
+    path = write_text(tmp_path / "s.compressed.ply", names, [[0.0] * 4])
+    with pytest.raises(ExportError, match="is a compressed splat file .* Export it uncompressed"):
+        read_splats(path)
+
+
 def test_missing_properties_are_named(tmp_path: Path) -> None:
     names = [name for name in FULL if name not in ("rot_3", "scale_1")]
     path = write_text(tmp_path / "s.ply", names, [[1.0] * len(names)])
