@@ -54,6 +54,7 @@ def test_every_setting_is_a_flag_with_its_meaning(capsys: Capture) -> None:
         assert info.flag in text
         assert info.meaning.split(".")[0][:20] in text
     assert "0 to 1; default 0.025." in text  # the range of the opacity rate
+    assert "a new colour for each step. Default black." in text
 
 
 def test_every_flag_that_the_readme_names_exists(capsys: Capture) -> None:
