@@ -150,7 +150,7 @@ def test_a_dropped_step_changes_no_bit(scene: Path, straight: Path, tmp_path: Pa
 def flags(iterations: int) -> list[str]:
     """What `settings` says, as flags."""
     values = settings(iterations=iterations).differences()
-    return [
+    return ["--preset", "classic"] + [
         part
         for name, value in values.items()
         for part in ("--" + name.replace("_", "-"), str(value))
