@@ -17,6 +17,10 @@ HEAD = """\
 Every setting of a run: in the window's settings panel, as a flag on the command line, and as a
 line `name = value` in a preset file. The page is made by `python -m engine.settings_reference`.
 
+A run begins with a preset: `classic`, the published recipe and the defaults of this page, where a
+GPU does the work, `cpu-fast` where none does; `--preset classic` is the recipe anywhere. A run that
+is taken up again keeps its own settings.
+
 *Applies* says when a change during a run takes hold: **now** at the next step, **next refine** at
 the next densify step, **restart** only in a new run (the change is held until then).
 """

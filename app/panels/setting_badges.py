@@ -10,6 +10,7 @@ import enum
 from app.panels.setting_values import format_number
 from engine.setting_info import Applies, SettingInfo, Value
 from engine.settings import Settings
+from engine.training import schedule
 
 
 class Tone(enum.Enum):
@@ -64,6 +65,8 @@ def next_occurrence(name: str, step: int, settings: Settings) -> int | None:
         coming, last = next_multiple(step, settings.run.evaluation_interval), iterations
     elif name == "checkpoint_interval":
         coming, last = next_multiple(step, settings.run.checkpoint_interval), iterations
+    elif name in {"coarse_halvings", "coarse_steps", "morton_interval"}:
+        return schedule.next_occurrence(name, step, settings, reached=0)
     else:
         return None
     return coming if coming is not None and coming <= last else None

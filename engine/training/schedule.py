@@ -125,9 +125,12 @@ def next_occurrence(name: str, step: int, settings: Settings, reached: int) -> i
         at = max(step - 1, 0) // length * length + length + 1
         return _first([at], last, lambda at: halvings(at - 1, settings) > 0)
     if name == "morton_interval":
-        first = _next_refine(step, settings)
-        refines = range(first, settings.densify.densify_stop, settings.densify.densify_interval)
-        return next((at for at in refines if at <= last and sorts_splats(at, settings)), None)
+        interval = max(settings.faster_steps.morton_interval, 1)
+        passed = step // interval * interval
+        refines = [_next_refine(max(step, at - 1), settings) for at in (passed, passed + interval)]
+        return _first(
+            refines, last, lambda at: is_refine_step(at, settings) and sorts_splats(at, settings)
+        )
     if name in {"evaluation_interval", "checkpoint_interval"}:
         return _first([_next_multiple(step, int(settings[name]))], last, lambda at: True)
     if name == "densify_interval" or setting_info(name).applies is Applies.NEXT_REFINE:

@@ -50,6 +50,13 @@ def test_intervals_come_round_at_multiples_of_the_step() -> None:
     assert next_occurrence("evaluation_interval", 4_210, CLASSIC) == 5_000
     assert next_occurrence("checkpoint_interval", 5_000, CLASSIC) == 10_000
     assert next_occurrence("opacity_lr", 10, CLASSIC) is None
+    faster = CLASSIC.updated({"coarse_halvings": 2, "morton_interval": 1_000})
+    assert next_occurrence("coarse_steps", 250, faster) == 251  # from 251 on photos are larger
+    assert next_occurrence("coarse_steps", 251, faster) == 501
+    assert next_occurrence("coarse_halvings", 501, faster) is None
+    assert next_occurrence("morton_interval", 999, faster) == 1_000
+    assert next_occurrence("morton_interval", 1_000, faster) == 2_000
+    assert next_occurrence("morton_interval", 10, CLASSIC) is None
 
 
 def test_the_sh_degree_rises_until_its_maximum() -> None:
