@@ -225,23 +225,23 @@ class Blend(torch.autograd.Function):
 
 
 class L1Ssim(torch.autograd.Function):
-    """(loss, l1, ssim) of a render and a target; the loss alone has a gradient, by the render."""
+    """`LossTerms` of a render and a target; the loss alone has a gradient, by the render."""
 
     @staticmethod
     def forward(
         ctx: Any, render: Tensor, target: Tensor, ssim_weight: float, backend: str
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, ...]:
         """Compares; where a gradient will be wanted, keeps what it takes."""
         terms, saved = kernels_of(backend).l1_ssim(
             render, target, ssim_weight, for_backward=ctx.needs_input_grad[0]
         )
-        loss, l1, ssim = terms.unbind(0)
+        loss, *others = terms.unbind(0)
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(l1, ssim)
+        ctx.mark_non_differentiable(*others)
         if saved is not None:
             ctx.ssim_weight, ctx.backend = ssim_weight, backend
             ctx.save_for_backward(render, *saved)
-        return loss, l1, ssim
+        return loss, *others
 
     @staticmethod
     def backward(

@@ -75,7 +75,7 @@ class KernelBackend(Protocol):
     def l1_ssim(
         self, render: Tensor, target: Tensor, ssim_weight: float, *, for_backward: bool
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """Loss, mean absolute difference and mean SSIM (3), and what backward needs."""
+        """The terms of the loss (4), in the order of `LossTerms`, and what backward needs."""
         ...
 
     def l1_ssim_backward(

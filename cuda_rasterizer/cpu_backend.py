@@ -23,6 +23,7 @@ from cuda_rasterizer.kernel_arguments import (
     adam_calls,
     cutoff_params,
     empty_projected,
+    loss_params,
     pointer,
     project_backward_params,
     project_params,
@@ -32,7 +33,6 @@ from cuda_rasterizer.native_structs import (
     BinParams,
     BlendBackwardParams,
     BlendParams,
-    LossParams,
     Rgba8Params,
     TileParams,
 )
@@ -254,44 +254,51 @@ def blend_backward(
 def l1_ssim(
     render: Tensor, target: Tensor, ssim_weight: float, *, for_backward: bool
 ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-    """Loss, mean absolute difference and mean SSIM (3), and what backward needs.
+    """The terms of the loss (4), in the order of `LossTerms`, and what backward needs.
 
     That is the gradient itself: here it comes cheapest with the comparison.
     """
     gradient = torch.empty_like(render) if for_backward else None
     height, width, channels = render.shape
     sizes = native.constants()
-    # Four fields, each a ring of blurred rows stored twice, a padded row and a result.
-    window = 2 * sizes["ssim_radius"]
-    numbers = 4 * ((2 * (window + 1) + 2) * width * channels + window * channels)
-    stride = -(-numbers // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
-    workspace = render.new_empty(native.thread_count(), stride)
-    maps = None if gradient is None else render.new_empty(3, height, width, channels)
-    partials = torch.empty(-(-height // sizes["loss_rows"]), 2, dtype=torch.float64)
-    terms = (ctypes.c_double * 3)()
-    params = LossParams(
-        render=pointer(render),
-        target=pointer(target),
-        gradient=pointer(gradient),
-        maps=pointer(maps),
-        workspace=pointer(workspace),
-        partials=pointer(partials),
-        terms=ctypes.addressof(terms),
-        workspace_stride=stride,
-        workers=workspace.shape[0],
-        channels=channels,
-        width=width,
-        height=height,
-        ssim_weight=ssim_weight,
-    )
+    strip_width, across = _strips(width, channels)
+    workspace = _loss_workspace(render, strip_width * channels, channels)
+    down = -(-height // sizes["loss_rows"])
+    partials = torch.empty(down * across, 3, dtype=torch.float64)
+    terms = (ctypes.c_double * 4)()
+    params = loss_params(render, target, ssim_weight)
+    params.gradient = pointer(gradient)
+    params.partials = pointer(partials)
+    params.terms = ctypes.addressof(terms)
+    params.workspace = pointer(workspace)
+    params.workspace_stride = workspace.stride(0)
+    params.workers = workspace.shape[0]
+    params.strip_width = strip_width
     native.call("l1_ssim", render.dtype, params)
     return render.new_tensor(tuple(terms)), None if gradient is None else (gradient,)
 
 
+def _strips(width: int, channels: int) -> tuple[int, int]:
+    """Strips as wide as each other: their width in pixels, and how many there are."""
+    strips = -(-width * channels // native.constants()["loss_numbers"])
+    strip_width = -(-width // strips)
+    return strip_width, -(-width // strip_width)
+
+
+def _loss_workspace(like: Tensor, numbers: int, channels: int) -> Tensor:
+    """Rows for strips of so many numbers, with two windows and a vector on either side."""
+    sizes = native.constants()
+    row = numbers + 4 * sizes["ssim_radius"] * channels + 2 * CACHE_LINE_NUMBERS
+    # An odd number of cache lines, lest the rows of a column fall into one set of the cache.
+    lines = -(-row // CACHE_LINE_NUMBERS) | 1
+    stride = sizes["loss_workspace_rows"] * lines * CACHE_LINE_NUMBERS
+    return like.new_empty(native.thread_count(), stride)
+
+
 def l1_ssim_backward(saved: Sequence[Tensor], ssim_weight: float, grad_loss: Tensor) -> Tensor:
-    """The gradient by the render."""
+    """The gradient by the render; not to be written, where it is the saved one itself."""
     (gradient,) = saved
-    return gradient * grad_loss
+    return gradient if grad_loss.item() == 1.0 else gradient * grad_loss
 
 
 def adam_step(

@@ -22,11 +22,12 @@ from cuda_rasterizer.kernel_arguments import (
     View,
     adam_calls,
     empty_projected,
+    loss_params,
     pointer,
     project_backward_params,
     project_params,
 )
-from cuda_rasterizer.native_structs import LossParams, Rgba8Params
+from cuda_rasterizer.native_structs import Rgba8Params
 from cuda_rasterizer.projected import Projected
 
 __all__ = [
@@ -94,13 +95,14 @@ def project_backward(
 def l1_ssim(
     render: Tensor, target: Tensor, ssim_weight: float, *, for_backward: bool
 ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-    """Loss, mean absolute difference and mean SSIM (3), and what backward needs."""
+    """The terms of the loss (4), in the order of `LossTerms`, and what backward needs."""
     device = render.device
     maps = empty(3, *render.shape, dtype=render.dtype, device=device) if for_backward else None
-    terms = empty(3, dtype=torch.float64, device=device)
+    terms = empty(4, dtype=torch.float64, device=device)
     grid = _loss_blocks(render)
-    partials = empty(grid, 2, dtype=torch.float64, device=device)
-    params = _loss_params(render, target, ssim_weight, maps)
+    partials = empty(grid, 3, dtype=torch.float64, device=device)
+    params = loss_params(render, target, ssim_weight)
+    params.maps = pointer(maps)
     params.partials = pointer(partials)
     params.terms = pointer(terms)
     launch("measure_loss", params, device, grid, partials=partials, maps=maps)
@@ -112,27 +114,13 @@ def l1_ssim_backward(saved: Sequence[Tensor], ssim_weight: float, grad_loss: Ten
     """The gradient by the render."""
     render, target, maps = saved
     gradient = empty_like(render)
-    params = _loss_params(render, target, ssim_weight, maps)
+    params = loss_params(render, target, ssim_weight)
+    params.maps = pointer(maps)
     params.gradient = pointer(gradient)
     grid = _loss_blocks(render)
     differentiating = LossPassParams(loss=params, grad_loss=pointer(grad_loss), blocks=grid)
     launch("differentiate_loss", differentiating, render.device, grid, gradient=gradient)
     return gradient
-
-
-def _loss_params(
-    render: Tensor, target: Tensor, ssim_weight: float, maps: Tensor | None
-) -> LossParams:
-    height, width, channels = render.shape
-    return LossParams(
-        render=pointer(render),
-        target=pointer(target),
-        maps=pointer(maps),
-        channels=channels,
-        width=width,
-        height=height,
-        ssim_weight=ssim_weight,
-    )
 
 
 def _loss_blocks(render: Tensor) -> int:

@@ -18,6 +18,7 @@ from cuda_rasterizer.native_structs import (
     AdamGroupParams,
     AdamParams,
     CutoffParams,
+    LossParams,
     ProjectBackwardParams,
     ProjectParams,
     SplatParams,
@@ -227,6 +228,21 @@ def tile_params(
         height=size[1],
         background_per_pixel=int(background is not None and background.dim() == 3),
         cutoffs=cutoff_params(cutoffs),
+    )
+
+
+def loss_params(render: Tensor, target: Tensor, ssim_weight: float) -> LossParams:
+    """The pictures of the loss; the target is of the render's type, or bytes."""
+    height, width, channels = render.shape
+    of_bytes = target.dtype == torch.uint8
+    return LossParams(
+        render=pointer(render),
+        target=None if of_bytes else pointer(target),
+        target_bytes=pointer(target) if of_bytes else None,
+        channels=channels,
+        width=width,
+        height=height,
+        ssim_weight=ssim_weight,
     )
 
 

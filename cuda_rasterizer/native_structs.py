@@ -184,6 +184,7 @@ class LossParams(ctypes.Structure):
     _fields_ = [
         ("render", c_void_p),
         ("target", c_void_p),
+        ("target_bytes", c_void_p),
         ("gradient", c_void_p),
         ("maps", c_void_p),
         ("workspace", c_void_p),
@@ -191,9 +192,11 @@ class LossParams(ctypes.Structure):
         ("terms", c_void_p),
         ("workspace_stride", c_int64),
         ("workers", c_int32),
+        ("strip_width", c_int32),
         ("channels", c_int32),
         ("width", c_int32),
         ("height", c_int32),
+        ("unused", c_int32),
         ("ssim_weight", c_double),
     ]
 

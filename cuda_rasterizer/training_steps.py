@@ -23,21 +23,23 @@ if TYPE_CHECKING:
 class LossTerms:
     """The photometric loss (1 - w) l1 + w (1 - ssim), and its terms; each a number in a tensor.
 
-    With the fast backends only `loss` has a gradient.
+    `squared_error` is the mean square of the difference of the render limited to [0, 1], whose
+    logarithm is the PSNR. With the fast backends only `loss` has a gradient.
     """
 
     loss: Float[Tensor, ""]
     l1: Float[Tensor, ""]
     ssim: Float[Tensor, ""]
+    squared_error: Float[Tensor, ""]
 
 
 def l1_ssim(
     render: Float[Tensor, "height width channels"],
-    target: Float[Tensor, "height width channels"],
+    target: Float[Tensor, "height width channels"] | UInt8[Tensor, "height width channels"],
     ssim_weight: float,
     backend: str = "auto",
 ) -> LossTerms:
-    """Compares a render with a photo, both in [0, 1].
+    """Compares a render with a photo, both in [0, 1]; a photo of bytes is meant in 255ths.
 
     SSIM has a Gaussian window of 11 pixels (sigma 1.5), borders padded with zeros, each channel by
     itself (Wang et al. 2004).
@@ -46,13 +48,17 @@ def l1_ssim(
         RasterizerError: shapes or types differ, or the target asks for a gradient.
     """
     name = backend_for(backend, "the render is", render)
-    if render.dim() != 3 or _kind(render) != _kind(target):
+    kinds = _kind(render), _kind(render, torch.uint8)
+    if render.dim() != 3 or _kind(target) not in kinds:
         raise RasterizerError(
             f"the render is {_kind(render)}, the target {_kind(target)}; expected both "
-            "(height, width, channels) alike"
+            "(height, width, channels) alike, or the target in bytes"
         )
     if name == "reference":
-        return LossTerms(*reference.l1_ssim(render, target, ssim_weight))
+        photo = target if target.dtype == render.dtype else target.to(render.dtype) / 255
+        off = render.detach().clamp(0, 1) - photo.detach()
+        terms = reference.l1_ssim(render, photo, ssim_weight)
+        return LossTerms(*terms, squared_error=off.square().mean())
     if target.requires_grad:
         raise RasterizerError(
             "the target asks for a gradient; only the render has one here: detach the target or "
@@ -175,5 +181,5 @@ def to_rgba8(
     return kernels_of(name).to_rgba8(color.contiguous())
 
 
-def _kind(tensor: Tensor) -> str:
-    return f"{tuple(tensor.shape)} {tensor.dtype} on {tensor.device}"
+def _kind(tensor: Tensor, dtype: torch.dtype | None = None) -> str:
+    return f"{tuple(tensor.shape)} {dtype or tensor.dtype} on {tensor.device}"

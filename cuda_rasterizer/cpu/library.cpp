@@ -184,6 +184,7 @@ constexpr Field fields[] = {
     SIZE_OF(LossParams),
     OFFSET_OF(LossParams, render),
     OFFSET_OF(LossParams, target),
+    OFFSET_OF(LossParams, target_bytes),
     OFFSET_OF(LossParams, gradient),
     OFFSET_OF(LossParams, maps),
     OFFSET_OF(LossParams, workspace),
@@ -191,9 +192,11 @@ constexpr Field fields[] = {
     OFFSET_OF(LossParams, terms),
     OFFSET_OF(LossParams, workspace_stride),
     OFFSET_OF(LossParams, workers),
+    OFFSET_OF(LossParams, strip_width),
     OFFSET_OF(LossParams, channels),
     OFFSET_OF(LossParams, width),
     OFFSET_OF(LossParams, height),
+    OFFSET_OF(LossParams, unused),
     OFFSET_OF(LossParams, ssim_weight),
     SIZE_OF(AdamGroupParams),
     OFFSET_OF(AdamGroupParams, parameter),
@@ -226,8 +229,10 @@ struct Constant {
 };
 
 constexpr Constant constants[] = {
-    {"tile_size", tile_size},     {"splat_block", splat_block},   {"bin_blocks", bin_blocks},
-    {"record_size", record_size}, {"slot_moments", slot_moments}, {"loss_rows", loss_rows},
+    {"tile_size", tile_size},       {"splat_block", splat_block},
+    {"bin_blocks", bin_blocks},     {"record_size", record_size},
+    {"slot_moments", slot_moments}, {"loss_rows", loss_rows},
+    {"loss_numbers", loss_numbers}, {"loss_workspace_rows", loss_workspace_rows},
     {"ssim_radius", ssim_radius},
 };
 

@@ -65,6 +65,11 @@ struct Share {
     }
 };
 
+// A byte in 255ths, rounded as a division is.
+SPLATSCOPE_FUNCTION float fraction_of(uint8_t byte) {
+    return float(byte) / 255.0f;
+}
+
 // The numbers of a row that this thread brings in, zeros outside the picture.
 SPLATSCOPE_FUNCTION void read_row(const Share& share, const float* picture, int row, int height,
                                   float* numbers) {
@@ -74,6 +79,19 @@ SPLATSCOPE_FUNCTION void read_row(const Share& share, const float* picture, int 
     for (int k = 0; k < reads; ++k) {
         numbers[k] = 0.0f;
         if (exists && share.read[k] >= 0) numbers[k] = load_read_only(from + share.read[k]);
+    }
+}
+
+// The numbers of a row of the target, which may be bytes.
+SPLATSCOPE_FUNCTION void read_target(const Share& share, const LossParams<float>& p, int row,
+                                     float* numbers) {
+    if (p.target) return read_row(share, p.target, row, p.height, numbers);
+    const bool exists = row >= 0 && row < p.height;
+    const uint8_t* from = p.target_bytes + row * share.row_size;
+#pragma unroll
+    for (int k = 0; k < reads; ++k) {
+        numbers[k] = 0.0f;
+        if (exists && share.read[k] >= 0) numbers[k] = fraction_of(load_read_only(from + share.read[k]));
     }
 }
 
@@ -151,10 +169,10 @@ KERNEL(measure_loss, LossParams<float>, loss_columns) {
     const Share share(p);
     const int64_t plane = share.row_size * p.height;
     float pending[4][taps - 1] = {};
-    float difference = 0.0f, similarity = 0.0f;
+    float difference = 0.0f, similarity = 0.0f, squares = 0.0f;
     float x[reads], y[reads];
     read_row(share, p.render, share.begin - ssim_radius, p.height, x);
-    read_row(share, p.target, share.begin - ssim_radius, p.height, y);
+    read_target(share, p, share.begin - ssim_radius, y);
     // Two tiles in turn: while one is read, the next row is written to the other.
     for (int turn = 0; turn < share.end - share.begin + 2 * ssim_radius; ++turn) {
         Fields* tile = tiles + (turn & 1) * longest_tile;
@@ -166,18 +184,23 @@ KERNEL(measure_loss, LossParams<float>, loss_columns) {
         sync_block();
         const int row = share.begin - ssim_radius + turn;
         read_row(share, p.render, row + 1, p.height, x);
-        read_row(share, p.target, row + 1, p.height, y);
+        read_target(share, p, row + 1, y);
 
         const Fields* own = tile + thread_index();
         const Fields centre = own[ssim_radius * share.channels];
-        if (row >= share.begin && row < share.end) difference += absolute(centre.field[0] - centre.field[1]);
+        if (row >= share.begin && row < share.end) {
+            const float off_screen = minimum(maximum(centre.field[0], 0.0f), 1.0f) - centre.field[1];
+            difference += absolute(centre.field[0] - centre.field[1]);
+            squares = fused(off_screen, off_screen, squares);
+        }
         float fields[4];
         blur_across(own, share.channels, fields);
 #pragma unroll
         for (int f = 0; f < 4; ++f) fields[f] = blur_down(fields[f], pending[f]);
         const int blurred_row = row - ssim_radius;
         if (blurred_row < share.begin || share.own < 0) continue;
-        const Similarity<float> s = similarity_of(fields[0], fields[1], fields[2], fields[3]);
+        const Similarity<float> s =
+            similarity_of(fields[0], fields[1], fields[2], fields[3], float(ssim_c1), float(ssim_c2));
         similarity += s.value;
         if (!p.maps) continue;
         float* map = p.maps + blurred_row * share.row_size + share.own;
@@ -187,28 +210,34 @@ KERNEL(measure_loss, LossParams<float>, loss_columns) {
     }
     const double differences = block_sum(share.own < 0 ? 0.0 : double(difference), warp_sums);
     const double similarities = block_sum(double(similarity), warp_sums);
+    const double all_squares = block_sum(share.own < 0 ? 0.0 : double(squares), warp_sums);
     if (thread_index() == 0) {
-        p.partials[2 * block_index()] = differences;
-        p.partials[2 * block_index() + 1] = similarities;
+        double* sums = p.partials + 3 * block_index();
+        sums[0] = differences;
+        sums[1] = similarities;
+        sums[2] = all_squares;
     }
 }
 
 KERNEL(sum_loss, LossPassParams, loss_columns) {
     SHARED_ARRAY(double, warp_sums, warps);
     const LossParams<float>& loss = p.loss;
-    double difference = 0.0, similarity = 0.0;
+    double difference = 0.0, similarity = 0.0, squares = 0.0;
     for (int64_t block = thread_index(); block < p.blocks; block += loss_columns) {
-        difference += loss.partials[2 * block];
-        similarity += loss.partials[2 * block + 1];
+        difference += loss.partials[3 * block];
+        similarity += loss.partials[3 * block + 1];
+        squares += loss.partials[3 * block + 2];
     }
     difference = block_sum(difference, warp_sums);
     similarity = block_sum(similarity, warp_sums);
+    squares = block_sum(squares, warp_sums);
     if (thread_index() != 0) return;
     const double numbers = double(loss.width) * loss.height * loss.channels;
     const double l1 = difference / numbers, ssim = similarity / numbers;
     loss.terms[0] = (1.0 - loss.ssim_weight) * l1 + loss.ssim_weight * (1.0 - ssim);
     loss.terms[1] = l1;
     loss.terms[2] = ssim;
+    loss.terms[3] = squares / numbers;
 }
 
 KERNEL(differentiate_loss, LossPassParams, loss_columns) {
@@ -240,7 +269,10 @@ KERNEL(differentiate_loss, LossPassParams, loss_columns) {
         const bool is_written = blurred_row >= share.begin && share.own >= 0;
         const int64_t at = blurred_row * share.row_size + share.own;
         const float x = is_written ? load_read_only(loss.render + at) : 0.0f;
-        const float y = is_written ? load_read_only(loss.target + at) : 0.0f;
+        float y = 0.0f;
+        if (is_written)
+            y = loss.target ? load_read_only(loss.target + at)
+                            : fraction_of(load_read_only(loss.target_bytes + at));
         float fields[3];
 #pragma unroll
         for (int f = 0; f < 3; ++f) {
@@ -248,8 +280,10 @@ KERNEL(differentiate_loss, LossPassParams, loss_columns) {
             const float* own = tile + f * longest_tile + thread_index();
             fields[f] = blur_down(blur_across(own, share.channels), pending[f]);
         }
-        if (is_written)
-            loss.gradient[at] = loss_slope(x, y, fields[0], fields[1], fields[2], l1_share, ssim_share);
+        if (!is_written) continue;
+        const float sign = float(x > y) - float(x < y);
+        loss.gradient[at] =
+            l1_share * sign - ssim_share * similarity_slope(x, y, fields[0], fields[1], fields[2]);
     }
 }
 

@@ -236,7 +236,7 @@ struct BackgroundParams {
 //   project_backward    blocks(N, splat_block)        ProjectBackwardParams<float>; camera_partials (blocks,
 //   12) sum_camera_gradient 1                             the same; only with grad_world_to_camera, N = 0
 //   included adam                sum of blocks(count, adam_block) over the groups   AdamParams<float>
-//   measure_loss        see below                     LossParams<float>; partials (blocks, 2), and maps where
+//   measure_loss        see below                     LossParams<float>; partials (blocks, 3), and maps where
 //                                                     the gradient will be wanted
 //   sum_loss            1                             LossPassParams: partials -> terms
 //   differentiate_loss  as measure_loss               LossPassParams: maps -> gradient; at any later time

@@ -163,18 +163,22 @@ struct BlendBackwardParams {
 
 template <typename Real>
 struct LossParams {
-    const Real* render;  // (height, width, channels)
-    const Real* target;
-    Real* gradient;    // of the loss, as render, or null
-    Real* maps;        // (3, height, width, channels), scratch; null with gradient
-    Real* workspace;   // (workers, workspace_stride), scratch
-    double* partials;  // (blocks of rows, 2), scratch
-    double* terms;     // (3): loss, mean absolute difference, mean structural similarity
-    int64_t workspace_stride;
+    const Real* render;           // (height, width, channels)
+    const Real* target;           // as render, or null
+    const uint8_t* target_bytes;  // the same in 255ths, where target is null
+    Real* gradient;               // of the loss, as render, or null
+    Real* maps;                   // (3, height, width, channels), CUDA only; null where no gradient is wanted
+    Real* workspace;              // (workers, workspace_stride), CPU only, scratch
+    double* partials;             // (tasks or blocks, 3), scratch
+    double* terms;                // (4): loss, means of |difference|, SSIM, squared difference of the render
+                                  // limited to [0, 1]
+    int64_t workspace_stride;     // loss_workspace_rows rows that a strip fits into with all its surroundings
     int32_t workers;
+    int32_t strip_width;  // pixels, CPU only
     int32_t channels;
     int32_t width;
     int32_t height;
+    int32_t unused;
     double ssim_weight;
 };
 

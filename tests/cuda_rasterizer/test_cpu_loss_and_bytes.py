@@ -3,11 +3,13 @@
 import pytest
 import torch
 
-from cuda_rasterizer import RasterizerError, l1_ssim, to_rgba8
+from cuda_rasterizer import RasterizerError, l1_ssim, native, to_rgba8
 
 pytestmark = pytest.mark.usefixtures("fast_backend")
 
-SIZES = [(1, 1, 3), (3, 17, 1), (31, 17, 3), (70, 40, 3), (12, 9, 5)]
+# (height, width, channels): a pixel, no full window, an odd number of rows, more rows and columns
+# than a task takes, channels that no kernel is made for.
+SIZES = [(1, 1, 3), (3, 17, 1), (31, 17, 3), (153, 40, 3), (12, 600, 3), (12, 9, 5), (1, 900, 1)]
 
 
 def pictures(size: tuple[int, int, int], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
@@ -40,6 +42,60 @@ def test_the_loss_in_float32_is_good_to_rounding():
     torch.testing.assert_close(
         gradient, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())
     )
+
+
+@pytest.mark.parametrize("name", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_photo_of_bytes_has_the_bits_of_the_same_photo_in_numbers(name, dtype):
+    before = native.instruction_set()
+    try:
+        native.use_instruction_set(name)
+    except RasterizerError:
+        pytest.skip(f"this machine has no {name}")
+    try:
+        render, _ = pictures((16, 300, 3), dtype)
+        # Every byte there is, in every channel.
+        photo = (torch.arange(render.numel()) % 256).to(torch.uint8).view(render.shape)
+        found = l1_ssim(render, photo, 0.2, backend="cpu")
+        (gradient,) = torch.autograd.grad(found.loss, render)
+        expected = l1_ssim(render, photo.to(dtype) / 255, 0.2, backend="cpu")
+        assert found.loss.item() == expected.loss.item()
+        assert torch.equal(gradient, *torch.autograd.grad(expected.loss, render))
+    finally:
+        native.use_instruction_set(before)
+
+
+def test_photos_of_bytes_are_understood_by_the_reference_too():
+    render, _ = pictures((20, 30, 3), torch.float64)
+    photo = torch.randint(256, render.shape).to(torch.uint8)
+    truth = l1_ssim(render, photo, 0.2, backend="reference")
+    found = l1_ssim(render, photo, 0.2, backend="cpu")
+    assert found.loss.item() == pytest.approx(truth.loss.item(), rel=1e-12)
+
+
+def test_a_gradient_does_not_tell_where_the_strips_of_the_tasks_meet():
+    # Strips and blocks write into one picture: each must leave the numbers of the others alone.
+    render, target = pictures((153, 600, 3), torch.float32)
+    whole = l1_ssim(render, target, 0.2, backend="cpu")
+    (gradient,) = torch.autograd.grad(whole.loss, render)
+    part = slice(60, 100), slice(220, 330)
+    inner = render[part].detach().clone().requires_grad_()
+    alone = l1_ssim(inner, target[part].contiguous(), 0.2, backend="cpu")
+    (expected,) = torch.autograd.grad(alone.loss, inner)
+    # Ten pixels in from its border the part knows nothing of where it was cut out: the same sums in
+    # the same order, scaled by another number of pixels, which is one rounding more.
+    found = gradient[part][10:-10, 10:-10]
+    expected = expected[10:-10, 10:-10] * (inner.numel() / render.numel())
+    torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-6 * float(found.abs().max()))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_the_squared_error_is_of_the_render_within_bounds(backend):
+    render = torch.tensor([[[3.0, 0.5, -2.0]]], dtype=torch.float64)
+    target = torch.tensor([[[0.9, 0.7, 0.3]]], dtype=torch.float64)
+    terms = l1_ssim(render, target, 0.2, backend=backend)
+    assert terms.squared_error.item() == pytest.approx((0.1**2 + 0.2**2 + 0.3**2) / 3)
+    assert not terms.squared_error.requires_grad
 
 
 def test_a_picture_compared_with_itself_has_no_loss_and_no_gradient():
