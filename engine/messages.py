@@ -376,6 +376,14 @@ class Noticed(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class PhotosGrew(Noticed):
+    """Training goes on with larger photos: from `step` on their size is divided by `divisor`."""
+
+    step: int
+    divisor: int  # 1 is the full size
+
+
+@dataclasses.dataclass(frozen=True)
 class Failed(Event):
     """An error; `details` is the traceback. The last good state is kept when a run is open."""
 

@@ -79,6 +79,8 @@ class Session:
             message, path = str(error), error.path
         else:
             message = f"An unexpected error stopped the engine: {type(error).__name__}: {error}"
+            if self.run is not None:
+                message += f". The model of step {self.step:,} is kept and can be saved."
             path = None
         _log.error("%s\n%s", message, details)
         self.publish(m.Failed(self.run_id, message, details, path, self.step))
@@ -178,12 +180,23 @@ class Session:
         step, run_id = result.step, run.run_id
         if result.sh_raised:
             self.publish(m.ShDegreeRaised(run_id, step, result.sh_degree))
+        if result.grown is not None:
+            self._publish_growth(run_id, step, result.grown)
         if result.refined is not None:
             self.publish_refine(run, result.refined)
         if result.reset is not None:
             self.publish(m.OpacitiesReset(run_id, step, result.reset))
         for message in result.notices:
             self.notice(message)
+
+    def _publish_growth(self, run_id: int, step: int, divisor: int) -> None:
+        size = f"1/{divisor} of their width and height" if divisor > 1 else "their full size"
+        message = (
+            f"From step {step:,} on the photos have {size}: the loss before and after is not "
+            "comparable."
+        )
+        _log.info("%s", message)
+        self.publish(m.PhotosGrew(run_id, message, step, divisor))
 
     def publish_refine(self, run: OpenRun, counts: RefineCounts, *, by_hand: bool = False) -> None:
         """Tell what a refine did, and that the splat cap held it back where that is news."""

@@ -16,6 +16,7 @@ from engine.messages import (
     Finished,
     Noticed,
     OpacitiesReset,
+    PhotosGrew,
     Refined,
     RunStarted,
     Saved,
@@ -101,6 +102,8 @@ def line_for(event: Event) -> LogLine | None:
             return LogLine(logging.INFO, words)
         case CommandRefused():
             return LogLine(logging.WARNING, event.reason)
+        case PhotosGrew():
+            return LogLine(logging.INFO, event.message)
         case Noticed():
             return LogLine(logging.WARNING, event.message)
         case Failed():

@@ -21,6 +21,7 @@ from engine.messages import (
     Evaluated,
     Event,
     OpacitiesReset,
+    PhotosGrew,
     RunStarted,
     SceneOpened,
     SettingApplied,
@@ -112,6 +113,9 @@ class MetricsPanel(Panel):
             case ShDegreeRaised():
                 subject = f"SH degree {event.degree}"
                 self.history.add_mark(Mark(event.step, MarkKind.DEGREE, subject))
+            case PhotosGrew():
+                size = f"at 1/{event.divisor} size" if event.divisor > 1 else "at full size"
+                self.history.add_mark(Mark(event.step, MarkKind.LOSS, f"photos {size}"))
             case SettingApplied():
                 self._mark_change(event)
             case RunStarted():

@@ -78,16 +78,10 @@ def halvings(step: int, settings: Settings) -> int:
     return max(0, faster.coarse_halvings - (step - 1) // faster.coarse_steps)
 
 
-def growth_notices(step: int, settings: Settings) -> list[str]:
-    """A sentence at the step from which on photos are larger."""
+def grown(step: int, settings: Settings) -> int | None:
+    """By what the size of the photos is divided from `step` on, when it was more before."""
     now = halvings(step, settings)
-    if step == 1 or now >= halvings(step - 1, settings):
-        return []
-    size = f"1/{1 << now} of their width and height" if now else "their full size"
-    return [
-        f"From step {step:,} on the photos have {size}: the loss before and after is not "
-        "comparable."
-    ]
+    return 1 << now if step > 1 and now < halvings(step - 1, settings) else None
 
 
 def trains_sh_rest(step: int, settings: Settings) -> bool:

@@ -29,6 +29,7 @@ class StepResult:
     position_lr: float  # in force, extent included
     sh_degree: int
     sh_raised: bool
+    grown: int | None  # photos are larger from this step on: their size divided by this
     refined: RefineCounts | None
     reset: float | None  # the value of an opacity reset at this step
     unseen: bool  # no splat was visible: nothing was learnt from the photo

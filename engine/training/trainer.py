@@ -178,7 +178,7 @@ class Trainer:
 
         if terms.loss.requires_grad:  # else nothing is visible, and the reference knows it
             torch.autograd.backward(terms.loss)
-        found = read_step(rendering, target, terms, self.model)
+        found = read_step(rendering, terms, self.model)
         require_finite_loss(found.loss, step, photo.name)
         alive = checked_gradients(self.model, found.gradient_sums, step)
         yield from watch.pause(Phase.BACKWARD)
@@ -188,7 +188,6 @@ class Trainer:
         else:
             notices = self._count_unseen(photo.name)
             self.model.clear_gradients()
-        notices += schedule.growth_notices(step, self.settings)
         refined, reset = None, None
         if step < self.settings.densify.densify_stop:
             if found.seen:
@@ -216,6 +215,7 @@ class Trainer:
             position_lr=self.position_lr,
             sh_degree=self.sh_degree,
             sh_raised=sh_raised,
+            grown=schedule.grown(step, self.settings),
             refined=refined,
             reset=reset,
             unseen=not found.seen,

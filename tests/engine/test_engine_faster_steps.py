@@ -55,6 +55,6 @@ def test_each_of_them_takes_hold_at_the_acknowledged_step_and_is_journalled(
 def test_the_user_hears_when_photos_grow(driver: Driver, scene: Path, tmp_path: Path) -> None:
     driver.open(scene, tmp_path / "run", quick(coarse_halvings=1, coarse_steps=7, iterations=10))
     driver.wait(m.Finished)
-    told = [event.message for event in driver.all(m.Noticed) if "photos have" in event.message]
-    assert len(told) == 1
-    assert told[0].startswith("From step 8 on the photos have their full size")
+    [told] = driver.all(m.PhotosGrew)
+    assert (told.step, told.divisor) == (8, 1)
+    assert told.message.startswith("From step 8 on the photos have their full size")

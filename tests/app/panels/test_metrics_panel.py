@@ -9,7 +9,14 @@ from pytestqt.qtbot import QtBot
 from app.palette import DARK, LIGHT
 from app.panels.metrics_history import MarkKind
 from app.panels.metrics_panel import REPAINT_INTERVAL_MS, MetricsPanel
-from engine.messages import Evaluated, OpacitiesReset, Refined, SettingApplied, ShDegreeRaised
+from engine.messages import (
+    Evaluated,
+    OpacitiesReset,
+    PhotosGrew,
+    Refined,
+    SettingApplied,
+    ShDegreeRaised,
+)
 from tests.app.panels.engine_events import photo, run_started, scene_opened, stepped
 
 
@@ -77,6 +84,7 @@ def test_plots_are_drawn_at_most_twice_a_second(
 def test_marks_stand_where_things_happened(panel: MetricsPanel) -> None:
     panel.handle(OpacitiesReset(1, 3_000, 0.01))
     panel.handle(ShDegreeRaised(1, 1_000, 1))
+    panel.handle(PhotosGrew(1, "larger", 1_001, 2))
     panel.handle(Refined(1, 600, 1, 1, 1, 1_000))
     panel.handle(SettingApplied(1, 2_300, "position_lr_start", 1.6e-4, 8e-5))
     panel.handle(SettingApplied(1, 2_400, "ssim_weight", 0.2, 0.4))
@@ -86,11 +94,13 @@ def test_marks_stand_where_things_happened(panel: MetricsPanel) -> None:
     assert marks == [
         (3_000, MarkKind.RESET),
         (1_000, MarkKind.DEGREE),
+        (1_001, MarkKind.LOSS),
         (2_300, MarkKind.CHANGE),
         (2_400, MarkKind.LOSS),
     ]
-    assert "1.6e-4 → 8.0e-5" in panel.history.marks[2].text
-    assert "not comparable" in panel.history.marks[3].text
+    assert panel.history.marks[2].text.startswith("photos at 1/2 size (loss not comparable")
+    assert "1.6e-4 → 8.0e-5" in panel.history.marks[3].text
+    assert "not comparable" in panel.history.marks[4].text
 
 
 def test_evaluations_are_dots_and_the_number_of_held_out_photos_stands_beside(
