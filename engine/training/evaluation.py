@@ -13,7 +13,7 @@ from engine.messages import PhotoScore
 from engine.settings import Settings
 from engine.training.device_photos import photos_on
 from engine.training.gaussians import Gaussians
-from engine.training.metrics import psnr, ssim
+from engine.training.metrics import psnr_and_ssim
 from engine.training.photos import BLACK, WHITE, Color, PhotoSource, target_picture
 from engine.training.render import RenderMode, render
 from engine.transfers import to_device
@@ -43,9 +43,8 @@ def evaluate(
         target = target_picture(photos, index, photo, color)
         with torch.no_grad():
             picture = render(model, photo.camera, color, sh_degree, mode).color
-        yield PhotoScore(
-            name=photo.name, psnr=psnr(picture, target), ssim=ssim(picture, target, mode.backend)
-        )
+        psnr, ssim = psnr_and_ssim(picture, target, mode.backend)
+        yield PhotoScore(name=photo.name, psnr=psnr, ssim=ssim)
 
 
 def mean_score(scores: Sequence[PhotoScore]) -> tuple[float, float]:

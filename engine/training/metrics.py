@@ -6,18 +6,10 @@ The loss is another matter and is never clamped: that would silence over-bright 
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from cuda_rasterizer import l1_ssim
-
-
-@torch.no_grad()
-def squared_error(
-    render: Float[Tensor, "h w 3"], photo: Float[Tensor, "h w 3"]
-) -> Float[Tensor, ""]:
-    """Mean square of the difference of the clamped render, left on the device."""
-    return render.detach().clamp(0.0, 1.0).sub_(photo).square_().mean()
 
 
 def decibel(squared: float) -> float:
@@ -25,13 +17,17 @@ def decibel(squared: float) -> float:
     return math.inf if squared == 0.0 else -10.0 * math.log10(squared)
 
 
-def psnr(render: Float[Tensor, "h w 3"], photo: Float[Tensor, "h w 3"]) -> float:
-    """Peak signal-to-noise ratio in dB of the clamped render; infinite when they are equal."""
-    return decibel(squared_error(render, photo).item())
-
-
 @torch.no_grad()
-def ssim(render: Float[Tensor, "h w 3"], photo: Float[Tensor, "h w 3"], backend: str) -> float:
-    """Structural similarity of the clamped render (Wang et al. 2004), zero padded as in 3DGS."""
+def psnr_and_ssim(
+    render: Float[Tensor, "h w 3"],
+    photo: Float[Tensor, "h w 3"] | UInt8[Tensor, "h w 3"],
+    backend: str,
+) -> tuple[float, float]:
+    """Of the clamped render; bytes of a photo are meant in 255ths.
+
+    The peak signal-to-noise ratio in dB is infinite when they are equal; structural similarity
+    (Wang et al. 2004) is zero padded as in 3DGS.
+    """
     terms = l1_ssim(render.detach().clamp(0.0, 1.0), photo, 1.0, backend=backend)
-    return float(terms.ssim)
+    squared, similarity = torch.stack([terms.squared_error, terms.ssim]).tolist()
+    return decibel(squared), similarity

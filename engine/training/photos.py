@@ -31,10 +31,11 @@ class PhotoSource(Protocol):
 
 def target_picture(
     source: PhotoSource, index: int, photo: Photo, background: Float[Tensor, "3"]
-) -> Float[Tensor, "h w 3"]:
-    """The photo in [0, 1], laid over `background` where it is transparent, on its device.
+) -> Float[Tensor, "h w 3"] | UInt8[Tensor, "h w 3"]:
+    """The photo on its device: its own bytes, which the loss reads, where it is opaque.
 
-    Raises TrainingError when its size is not the camera's.
+    A transparent one is laid over `background`, in [0, 1]. Raises TrainingError when its size is
+    not the camera's.
     """
     rgb = source.rgb(index)
     camera = photo.camera
@@ -44,10 +45,11 @@ def target_picture(
             f"expects {camera.width}x{camera.height}. Load the scene again.",
             path=photo.path,
         )
-    color = _as_numbers(rgb)
     alpha = source.alpha(index)
     if alpha is None:
-        return color
+        # A copy, because torch has no tensor that must not be written, as the bytes of a store.
+        return rgb if isinstance(rgb, Tensor) else torch.tensor(rgb)
+    color = _as_numbers(rgb)
     share = _as_numbers(alpha)
     return torch.lerp(background.expand_as(color), color, share[..., None])
 

@@ -8,12 +8,10 @@ import dataclasses
 from collections.abc import Mapping
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from cuda_rasterizer import LossTerms, Rendering
 from engine.training.gaussians import Gaussians
-from engine.training.metrics import decibel, squared_error
+from engine.training.metrics import decibel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,14 +27,12 @@ class StepReading:
 
 
 @torch.no_grad()
-def read_step(
-    rendering: Rendering, target: Float[Tensor, "h w 3"], terms: LossTerms, model: Gaussians
-) -> StepReading:
+def read_step(rendering: Rendering, terms: LossTerms, model: Gaussians) -> StepReading:
     """Read everything at once; waits for the device."""
     sums = {name: leaf.grad.sum() for name, leaf in model.items() if leaf.grad is not None}
     seen = (rendering.radii[:, 0] > 0).any().to(torch.float32)
-    error = squared_error(rendering.color, target)
-    numbers = torch.stack([terms.loss, terms.l1, terms.ssim, error, seen, *sums.values()]).tolist()
+    found = terms.loss, terms.l1, terms.ssim, terms.squared_error
+    numbers = torch.stack([*found, seen, *sums.values()]).tolist()
     loss, l1, ssim, squared, visible, *rest = numbers
     return StepReading(
         loss=loss,

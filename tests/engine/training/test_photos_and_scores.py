@@ -7,7 +7,7 @@ import torch
 from engine.messages import PhotoScore
 from engine.settings import Settings
 from engine.training.evaluation import evaluation_background, mean_score
-from engine.training.metrics import psnr, ssim
+from engine.training.metrics import psnr_and_ssim
 from engine.training.photos import PhotoOrder, target_picture
 from engine.training.random_streams import RandomStreams
 from engine.training.trainer import Trainer
@@ -28,12 +28,12 @@ from tests.engine.training.tiny_scene import (
 PHOTO = photo_of("a.png", camera_at(0.0))
 
 
-def test_a_photo_keeps_its_eight_bits_exactly() -> None:
+def test_an_opaque_photo_stays_in_bytes() -> None:
     values = np.arange(HEIGHT * WIDTH * 3, dtype=np.uint8).reshape(HEIGHT, WIDTH, 3)
     values.flags.writeable = False  # as a store may serve it
     target = target_picture(MemoryPhotos([values], [None]), 0, PHOTO, torch.zeros(3))
-    assert torch.equal((target * 255).round().to(torch.uint8), torch.tensor(values))
-    assert target.max().item() == 1.0
+    assert target.dtype == torch.uint8
+    assert torch.equal(target, torch.tensor(values))
 
 
 def test_a_transparent_photo_lies_on_the_background() -> None:
@@ -72,16 +72,19 @@ def test_streams_of_one_seed_differ_from_each_other_and_repeat() -> None:
 
 
 def test_psnr_is_of_the_clamped_render() -> None:
-    photo = torch.ones(4, 4, 3)
-    assert psnr(torch.full((4, 4, 3), 3.0), photo) == math.inf
+    photo = torch.full((4, 4, 3), 255, dtype=torch.uint8)
+    psnr, _ = psnr_and_ssim(torch.full((4, 4, 3), 3.0), photo, BACKEND)
+    assert psnr == math.inf
     # every channel off by 0.1: -10 log10(0.01) = 20 dB
-    assert psnr(torch.full((4, 4, 3), 0.9), photo) == pytest.approx(20.0, abs=1e-4)
+    psnr, _ = psnr_and_ssim(torch.full((4, 4, 3), 0.9), photo, BACKEND)
+    assert psnr == pytest.approx(20.0, abs=1e-4)
 
 
 def test_ssim_of_equal_pictures_is_one_and_clamps_the_render() -> None:
     picture = torch.rand(16, 16, 3, generator=torch.Generator().manual_seed(0)).round()
-    assert ssim(picture, picture, BACKEND) == pytest.approx(1.0, abs=1e-5)
-    assert ssim(picture * 5.0 - 1.0, picture, BACKEND) == pytest.approx(1.0, abs=1e-5)
+    for render in (picture, picture * 5.0 - 1.0):
+        _, ssim = psnr_and_ssim(render, picture, BACKEND)
+        assert ssim == pytest.approx(1.0, abs=1e-5)
 
 
 def test_evaluation_scores_each_held_out_photo_by_name() -> None:
