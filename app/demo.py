@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from app.display_check import display_problem
+from app.start_signals import pass_over
 
 DEMO = ("demo", "--preset", "demo")
 
@@ -19,9 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     problem = display_problem()
     if problem is None:
-        from app.__main__ import main as run_program
+        from app.__main__ import run
 
-        return run_program([*DEMO, *given])
+        return run([*DEMO, *given])
     print(f"{problem} Training the demo without a window.", file=sys.stderr)  # noqa: T201
     return _train_headless(given)
 
@@ -39,4 +40,7 @@ def _train_headless(given: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        pass_over()
