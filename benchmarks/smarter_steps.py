@@ -3,16 +3,24 @@
     python -m benchmarks.smarter_steps SCENE [--variants classic,coarse,…] [--seconds 30,60]
         [--resolution 4] [--background white] [--seeds 0] [--json FILE]
 
+    python -m benchmarks.smarter_steps SCENE --costs STEPS [--variants rest,visible,morton]
+
 Every variant trains in this process on one thread, one after the other; the clock is the processor
 time of the process in training, so that other programs change little. `NAME=VALUE+NAME=VALUE` is a
 variant of one's own, as differences from the classic recipe. `demo` is trained by its preset.
+
+`--costs` trains STEPS steps without densifying (so that a random start keeps its splats), copies
+the run for each variant, and then lets the copies take turns: medians of processor time a step.
 """
 
 import argparse
 import json
+import statistics
 import sys
 import time
 from pathlib import Path
+
+from torch import Tensor
 
 from cuda_rasterizer import set_threads
 from engine.dataset.load import load_scene
@@ -21,15 +29,18 @@ from engine.dataset.scene import Scene
 from engine.device import choose_backend
 from engine.presets import load_preset
 from engine.scene_names import DEMO_NAME, scene_path
-from engine.settings import Settings
+from engine.settings import Settings, all_settings
 from engine.training.evaluation import mean_score
+from engine.training.space_order import morton_order
 from engine.training.trainer import Trainer
 
 Row = dict[str, object]
+ROUNDS = 15
+STEPS_A_TURN = 8  # among them as many that train all colour as there are in a long run
 
 VARIANTS = {
     "classic": "",
-    "coarse": "coarse_halvings=2+coarse_steps=250",
+    "coarse": "coarse_halvings=2+coarse_steps=500",
     "rest": "sh_rest_interval=4",
     "visible": "visible_only=true",
     "morton": "morton_interval=1000",
@@ -68,6 +79,39 @@ def measure(
     return scores
 
 
+def _sorted(trainer: Trainer) -> dict[str, Tensor]:
+    """The splats along the curve; moments stay, which changes no time."""
+    return trainer.model.gathered(morton_order(trainer.model.means.detach()))
+
+
+def costs(
+    scene: Scene, photos: PhotoStore, base: Settings, variants: list[str], steps: int
+) -> dict[str, float]:
+    """Milliseconds of processor time a step, by variant, on copies of one run that take turns."""
+    early = base.updated({"sh_interval": max(1, steps // 4), "densify_stop": 0})
+    backend = choose_backend(early)
+    trained = Trainer(scene, photos, early, backend=backend)
+    while trained.step < steps:
+        trained.step_once()
+    tensors, header = trained.export_state()
+    copies = {}
+    for variant in dict.fromkeys(["classic", *variants]):
+        wanted = settings_of(variant, early)
+        header["settings"] = {info.name: wanted[info.name] for info in all_settings()}
+        copies[variant] = Trainer.from_state(scene, photos, tensors, header, backend=backend)
+        if wanted.faster_steps.morton_interval:
+            copies[variant].model.replace(_sorted(copies[variant]))
+    times: dict[str, list[float]] = {variant: [] for variant in copies}
+    for _ in range(ROUNDS):
+        for variant, trainer in copies.items():
+            start = time.process_time()
+            for _ in range(STEPS_A_TURN):
+                trainer.step_once()
+            times[variant].append((time.process_time() - start) * 1e3 / STEPS_A_TURN)
+    print(f"{len(trained.model):,} splats, degree {trained.sh_degree}")
+    return {variant: statistics.median(found) for variant, found in times.items()}
+
+
 def main() -> None:
     """Measure, and print a line for each variant, seed and mark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -77,6 +121,7 @@ def main() -> None:
     parser.add_argument("--resolution", default="0")
     parser.add_argument("--background", default="black")
     parser.add_argument("--seeds", default="0")
+    parser.add_argument("--costs", type=int, metavar="STEPS")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     marks = [float(text) for text in arguments.seconds.split(",")]
@@ -88,6 +133,11 @@ def main() -> None:
     scene = load_scene(scene_path(arguments.scene), base, lambda *_: None, lambda: False)
     photos = PhotoStore(scene, base)
     scene = photos.load_all()
+    if arguments.costs:
+        found = costs(scene, photos, base, arguments.variants.split(","), arguments.costs)
+        for variant, milliseconds in found.items():
+            print(f"| {scene.name} | {variant} | {milliseconds:.1f} ms |")
+        return
     rows: list[Row] = []
     print("| scene | variant | seed | CPU s | steps | splats | PSNR | SSIM |")
     print("|---|---|--:|--:|--:|--:|--:|--:|")
