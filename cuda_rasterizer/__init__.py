@@ -17,6 +17,7 @@ from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import AdamGroup
 from cuda_rasterizer.rasterize import Rendering, rasterize
 from cuda_rasterizer.reference_projection import rotation_matrices
+from cuda_rasterizer.step_guard import StepGuard, not_finite
 from cuda_rasterizer.training_steps import LossTerms, adam_step, l1_ssim, to_rgba8
 
 __all__ = [
@@ -27,10 +28,12 @@ __all__ = [
     "LossTerms",
     "RasterizerError",
     "Rendering",
+    "StepGuard",
     "adam_step",
     "backend_status",
     "describe",
     "l1_ssim",
+    "not_finite",
     "prepare",
     "rasterize",
     "resolve_backend",

@@ -18,6 +18,7 @@ from cuda_rasterizer.debug import empty_like
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import BlendGradients, SplatGradients, SplatInputs, View
 from cuda_rasterizer.projected import Projected
+from cuda_rasterizer.step_guard import StepGuard
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
@@ -78,6 +79,7 @@ class Project(torch.autograd.Function):
         intrinsics: Tensor,
         view: View,
         backend: str,
+        guard: StepGuard | None,
     ) -> tuple[Tensor | None, ...]:
         """Projects."""
         tensors = (means, quaternions, scales, opacities, sh_dc, sh_rest, features)
@@ -86,7 +88,7 @@ class Project(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*_constant_outputs(ctx.needs_input_grad, projected, view))
         if any(ctx.needs_input_grad):
-            ctx.view, ctx.backend = view, backend
+            ctx.view, ctx.backend, ctx.guard = view, backend, guard
             ctx.save_for_backward(*tensors, world_to_camera, intrinsics, projected.radii)
         colors = projected.colors if features is None else None
         return (
@@ -114,8 +116,11 @@ class Project(torch.autograd.Function):
                 sh_rest=_empty_like_if(needs[5], inputs.sh_rest),
                 world_to_camera=_empty_like_if(needs[7], inputs.world_to_camera),
             )
-            kernels = kernels_of(ctx.backend)
-            kernels.project_backward(inputs, ctx.view, radii, gradients[:5], wanted)
+            kernels, guard = kernels_of(ctx.backend), ctx.guard
+            flags = None if guard is None else guard.flags
+            kernels.project_backward(inputs, ctx.view, radii, gradients[:5], wanted, flags)
+            if guard is not None:
+                guard.kernel_wrote(wanted)
         results = (
             wanted.means,
             wanted.quaternions,
@@ -125,6 +130,7 @@ class Project(torch.autograd.Function):
             wanted.sh_rest,
             None,
             wanted.world_to_camera,
+            None,
             None,
             None,
             None,

@@ -42,6 +42,7 @@ class KernelBackend(Protocol):
         radii: Tensor,
         gradients: Sequence[Tensor | None],
         wanted: SplatGradients,
+        flags: Tensor | None = None,
     ) -> None:
         """Fills `wanted` from the gradients of (means_2d, conics, depths, opacities, colors)."""
         ...
@@ -92,8 +93,12 @@ class KernelBackend(Protocol):
         beta2: float,
         eps: float,
         radii: Tensor | None,
+        flags: Tensor | None = None,
     ) -> None:
-        """One step of Adam in place on contiguous tensors of one type; `radii` (n, 2) or None."""
+        """One step of Adam in place on contiguous tensors of one type; `radii` (n, 2) or None.
+
+        Nothing moves where `flags` (2) say that something was not finite or nothing was seen.
+        """
         ...
 
     def to_rgba8(self, color: Tensor) -> Tensor:

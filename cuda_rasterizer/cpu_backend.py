@@ -80,12 +80,16 @@ def project_backward(
     radii: Tensor,
     gradients: Sequence[Tensor | None],
     wanted: SplatGradients,
+    flags: Tensor | None = None,
 ) -> None:
-    """Fills `wanted` from the gradients of (means_2d, conics, depths, opacities, colors)."""
+    """Fills `wanted` from the gradients of (means_2d, conics, depths, opacities, colors).
+
+    Adds to `flags` (2) int32 what was found on the way (`step_guard`), unless it is None.
+    """
     incoming = [None if g is None else g.contiguous() for g in gradients]
     blocks = -(-inputs.means.shape[0] // native.constants()["splat_block"])
     partials = inputs.means.new_empty(blocks, 12) if wanted.world_to_camera is not None else None
-    params = project_backward_params(inputs, view, radii, incoming, wanted, partials)
+    params = project_backward_params(inputs, view, radii, incoming, wanted, partials, flags)
     native.call("project_backward", inputs.means.dtype, params)
 
 
@@ -302,10 +306,19 @@ def l1_ssim_backward(saved: Sequence[Tensor], ssim_weight: float, grad_loss: Ten
 
 
 def adam_step(
-    groups: Sequence[AdamGroup], *, beta1: float, beta2: float, eps: float, radii: Tensor | None
+    groups: Sequence[AdamGroup],
+    *,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    radii: Tensor | None,
+    flags: Tensor | None = None,
 ) -> None:
-    """One step of Adam in place on contiguous tensors of one type; `radii` (n, 2) or None."""
-    for chosen, params in adam_calls(groups, beta1, beta2, eps, radii):
+    """One step of Adam in place on contiguous tensors of one type; `radii` (n, 2) or None.
+
+    Nothing moves where `flags` (2) say that something was not finite or nothing was seen.
+    """
+    for chosen, params in adam_calls(groups, beta1, beta2, eps, radii, flags):
         native.call("adam", chosen[0].parameter.dtype, params)
 
 

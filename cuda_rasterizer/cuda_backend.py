@@ -66,15 +66,19 @@ def project_backward(
     radii: Tensor,
     gradients: Sequence[Tensor | None],
     wanted: SplatGradients,
+    flags: Tensor | None = None,
 ) -> None:
-    """Fills `wanted` from the gradients of (means_2d, conics, depths, opacities, colors)."""
+    """Fills `wanted` from the gradients of (means_2d, conics, depths, opacities, colors).
+
+    Adds to `flags` (2) int32 what was found on the way (`step_guard`), unless it is None.
+    """
     incoming = [None if g is None else g.contiguous() for g in gradients]
     means = inputs.means
     grid = blocks(means.shape[0], sources.constants()["splat_block"])
     partials = None
     if wanted.world_to_camera is not None:
         partials = empty(grid, 12, dtype=means.dtype, device=means.device)
-    params = project_backward_params(inputs, view, radii, incoming, wanted, partials)
+    params = project_backward_params(inputs, view, radii, incoming, wanted, partials, flags)
     launch(
         *("project_backward", params, means.device, grid),
         grad_means=wanted.means,
@@ -132,11 +136,20 @@ def _loss_blocks(render: Tensor) -> int:
 
 
 def adam_step(
-    groups: Sequence[AdamGroup], *, beta1: float, beta2: float, eps: float, radii: Tensor | None
+    groups: Sequence[AdamGroup],
+    *,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    radii: Tensor | None,
+    flags: Tensor | None = None,
 ) -> None:
-    """One step of Adam in place on contiguous tensors of one type; `radii` (n, 2) or None."""
+    """One step of Adam in place on contiguous tensors of one type; `radii` (n, 2) or None.
+
+    Nothing moves where `flags` (2) say that something was not finite or nothing was seen.
+    """
     per_block = sources.constants()["adam_block"]
-    for chosen, params in adam_calls(groups, beta1, beta2, eps, radii):
+    for chosen, params in adam_calls(groups, beta1, beta2, eps, radii, flags):
         grid = sum(blocks(group.parameter.numel(), per_block) for group in chosen)
         launch("adam", params, chosen[0].parameter.device, grid)
         if debug_is_on():

@@ -182,6 +182,7 @@ def project_backward_params(
     incoming: Sequence[Tensor | None],
     wanted: SplatGradients,
     camera_partials: Tensor | None,
+    flags: Tensor | None,
 ) -> ProjectBackwardParams:
     """For the way back; `incoming` are contiguous, in the order of `Projected`."""
     return ProjectBackwardParams(
@@ -201,6 +202,7 @@ def project_backward_params(
         grad_world_to_camera=pointer(wanted.world_to_camera),
         camera_partials=pointer(camera_partials),
         sh_rest_coefficients=0 if inputs.sh_rest is None else inputs.sh_rest.shape[1],
+        flags=pointer(flags),
     )
 
 
@@ -247,7 +249,12 @@ def loss_params(render: Tensor, target: Tensor, ssim_weight: float) -> LossParam
 
 
 def adam_calls(
-    groups: Sequence[AdamGroup], beta1: float, beta2: float, eps: float, radii: Tensor | None
+    groups: Sequence[AdamGroup],
+    beta1: float,
+    beta2: float,
+    eps: float,
+    radii: Tensor | None,
+    flags: Tensor | None,
 ) -> Iterator[tuple[Sequence[AdamGroup], AdamParams]]:
     """As many calls as it takes, each of at most `MAXIMUM_ADAM_GROUPS` groups.
 
@@ -256,7 +263,12 @@ def adam_calls(
     for first in range(0, len(groups), MAXIMUM_ADAM_GROUPS):
         chosen = groups[first : first + MAXIMUM_ADAM_GROUPS]
         params = AdamParams(
-            radii=pointer(radii), beta1=beta1, beta2=beta2, eps=eps, group_count=len(chosen)
+            radii=pointer(radii),
+            beta1=beta1,
+            beta2=beta2,
+            eps=eps,
+            group_count=len(chosen),
+            flags=pointer(flags),
         )
         for index, group in enumerate(chosen):
             params.groups[index] = AdamGroupParams(

@@ -86,6 +86,7 @@ class ProjectBackwardParams(ctypes.Structure):
         ("grad_world_to_camera", c_void_p),
         ("camera_partials", c_void_p),
         ("sh_rest_coefficients", c_int64),
+        ("flags", c_void_p),
     ]
 
 
@@ -226,6 +227,7 @@ class AdamParams(ctypes.Structure):
         ("beta2", c_double),
         ("eps", c_double),
         ("group_count", c_int64),
+        ("flags", c_void_p),
     ]
 
 

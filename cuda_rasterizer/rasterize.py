@@ -16,6 +16,7 @@ from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import View
 from cuda_rasterizer.projected import Projected
 from cuda_rasterizer.spherical_harmonics import coefficient_count, degree_of
+from cuda_rasterizer.step_guard import StepGuard
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int32
@@ -87,6 +88,7 @@ def rasterize(
     raw: bool = False,
     absolute_gradient: bool = False,
     inverse_depth: bool = False,
+    guard: StepGuard | None = None,
     backend: str = "auto",
 ) -> Rendering:
     """Draws splats as a pinhole camera sees them (Kerbl et al. 2023).
@@ -113,6 +115,7 @@ def rasterize(
         raw: scales and opacities are given as training holds them, and have their gradients so.
         absolute_gradient: have backward fill `Rendering.absolute_gradient` (not with "reference").
         inverse_depth: draw `Rendering.inverse_depth` too, as one more channel.
+        guard: takes note of what drawing and backward find, for `adam_step`.
         backend: "auto" (the fastest on the device of the means), "cuda" (float32 only), "cpu" or
             "reference".
 
@@ -140,7 +143,9 @@ def rasterize(
             )
         rendering = _draw_reference(splats, view, inverse_depth)
     else:
-        rendering = _draw_by_kernels(name, splats, view, absolute_gradient, inverse_depth)
+        rendering = _draw_by_kernels(name, splats, view, absolute_gradient, inverse_depth, guard)
+    if guard is not None and (name == "reference" or covariances is not None):
+        guard.note_seen(rendering.radii)
     if not inverse_depth:
         return rendering
     color, inverse = rendering.color[..., :-1], rendering.color[..., -1]
@@ -162,9 +167,10 @@ def _draw_by_kernels(
     view: View,
     with_absolute_gradient: bool,
     with_inverse_depth: bool,
+    guard: StepGuard | None,
 ) -> Rendering:
     if splats.covariances is None:
-        projected = _project_by_kernels(name, splats, view)
+        projected = _project_by_kernels(name, splats, view, guard)
     else:
         projected = _project_by_reference(splats, view)
     means_2d, radii = projected.means_2d, projected.radii
@@ -189,7 +195,9 @@ def _draw_by_kernels(
     return Rendering(color, alpha, depth, radii, means_2d, absolute)
 
 
-def _project_by_kernels(name: str, splats: _Splats, view: View) -> Projected:
+def _project_by_kernels(
+    name: str, splats: _Splats, view: View, guard: StepGuard | None
+) -> Projected:
     means_2d, conics, depths, opacities, colors, radii = autograd.apply(
         autograd.Project,
         splats.means,
@@ -203,6 +211,7 @@ def _project_by_kernels(name: str, splats: _Splats, view: View) -> Projected:
         splats.intrinsics,
         view,
         name,
+        guard,
     )
     colors = colors if splats.features is None else splats.features
     return Projected(means_2d, conics, depths, opacities, colors, radii)
@@ -299,7 +308,7 @@ def _checked(
     _check("world_to_camera", world_to_camera, (4, 4))
     _check("intrinsics", intrinsics, (3, 3))
     # on a GPU the host would wait for this one number in every step
-    if (not intrinsics.is_cuda or debug_is_on()) and intrinsics[0, 1] != 0:
+    if (intrinsics.device.type == "cpu" or debug_is_on()) and intrinsics[0, 1] != 0:
         raise RasterizerError(
             f"intrinsics have a skew of {float(intrinsics[0, 1])}; expected 0, undistort first"
         )

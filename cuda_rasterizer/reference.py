@@ -14,9 +14,10 @@ from torch.nn import functional
 
 from cuda_rasterizer.reference_blending import blend
 from cuda_rasterizer.reference_projection import project
+from cuda_rasterizer.step_guard import SEEN
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int64, UInt8
+    from jaxtyping import Float, Int32, Int64, UInt8
 
 __all__ = ["adam_step", "blend", "l1_ssim", "project", "ssim_window", "to_rgba8"]
 
@@ -86,11 +87,29 @@ def adam_step(
     beta2: float,
     eps: float,
     rows: Int64[Tensor, "rows"] | None = None,
+    flags: Int32[Tensor, "2"] | None = None,
 ) -> None:
     """One step of Adam (Kingma and Ba 2015, algorithm 1) in place; `step` counts from 1.
 
-    With `rows` only those are moved: the others keep their values and their moments.
+    With `rows` only those are moved: the others keep their values and their moments. With the
+    `flags` of a `StepGuard` nothing moves where something was not finite or nothing was seen.
     """
+    if flags is not None:
+        changed = (parameter, exp_avg, exp_avg_sq)
+        after = [tensor.clone() for tensor in changed]
+        adam_step(
+            *(after[0], gradient, after[1], after[2]),
+            lr=lr,
+            step=step,
+            beta1=beta1,
+            beta2=beta2,
+            eps=eps,
+            rows=rows,
+        )
+        moves = (flags[0] == 0) & ((flags[1] & SEEN) != 0)
+        for tensor, new in zip(changed, after, strict=True):
+            tensor.copy_(torch.where(moves, new, tensor))
+        return
     if rows is not None:
         moved = [tensor[rows] for tensor in (parameter, gradient, exp_avg, exp_avg_sq)]
         adam_step(*moved, lr=lr, step=step, beta1=beta1, beta2=beta2, eps=eps)

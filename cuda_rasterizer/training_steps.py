@@ -14,6 +14,7 @@ from cuda_rasterizer import autograd, reference
 from cuda_rasterizer.backends import backend_for, kernels_of, resolve_backend
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import AdamGroup
+from cuda_rasterizer.step_guard import StepGuard
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int32, UInt8
@@ -76,6 +77,7 @@ def adam_step(
     beta2: float,
     eps: float,
     radii: Int32[Tensor, "splats 2"] | None = None,
+    guard: StepGuard | None = None,
     backend: str = "auto",
 ) -> None:
     """One step of Adam (Kingma and Ba 2015) in place, with the numbers of `torch.optim.Adam`.
@@ -87,7 +89,9 @@ def adam_step(
         eps: added to the root.
         radii: of a rendering. Splats that were not seen in it keep their values and their moments;
             None moves every row.
-        backend: "auto", "cpu" or "reference".
+        guard: of the step: nothing moves where it found something that is not finite, or where no
+            splat was seen. The host does not wait for that.
+        backend: "auto", "cuda", "cpu" or "reference".
 
     Raises:
         RasterizerError: shapes or types differ, or what is changed is not contiguous.
@@ -109,13 +113,15 @@ def adam_step(
                 beta2=beta2,
                 eps=eps,
                 rows=rows,
+                flags=None if guard is None else guard.flags,
             )
         return
     for group in groups:
         _require_contiguous(group)
     ready = [group if group.gradient.is_contiguous() else _with_rows(group) for group in groups]
     seen = None if radii is None else radii.contiguous()
-    kernels_of(name).adam_step(ready, beta1=beta1, beta2=beta2, eps=eps, radii=seen)
+    flags = None if guard is None else guard.flags
+    kernels_of(name).adam_step(ready, beta1=beta1, beta2=beta2, eps=eps, radii=seen, flags=flags)
 
 
 def _check_group(group: AdamGroup, first: Tensor, radii: Tensor | None) -> None:

@@ -94,6 +94,8 @@ class _Loop:
     def _turn(self) -> None:
         session = self._session
         self._waiting.extend(session.inbox.take())
+        if self._waiting:
+            session.settle()
         while self._waiting and not self._is_over:
             item = self._waiting.popleft()
             session.urgent_waits = any(isinstance(other, URGENT) for other in self._waiting)

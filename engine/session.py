@@ -24,7 +24,7 @@ from engine.step_reports import StepReports
 from engine.training.densification import RefineCounts
 from engine.training.evaluation import mean_score
 from engine.training.schedule import is_multiple
-from engine.training.step_result import Phase, StepResult
+from engine.training.step_result import StepResult
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +90,7 @@ class Session:
 
         When memory ran out the run is paused, so that it can go on with less.
         """
+        self.settle()
         if is_out_of_memory(error) and not isinstance(error, EngineError):
             error = _memory_error(error, self.step)
             paused = True
@@ -137,30 +138,50 @@ class Session:
         if run.is_complete:  # the number of iterations was lowered
             self.finish(run, evaluate=True)
             return
-        phases = run.trainer.phases()
+        phases, before = run.trainer.phases(), run.step
         try:
-            result = self._walk(phases)
+            is_done = not any(self._interrupted() for _ in phases)
         finally:
             phases.close()  # drops the step unless it is done
-        if result is not None:
+            run.version += run.step < before  # and the one before, when that turns out to be bad
+        if is_done:
             run.version += 1
-            self._after_step(run, result)
+            if self._is_milestone(run):
+                run.trainer.settle()
+        self._tell_results(run)
+        if is_done:
+            self._after_step(run)
 
-    def _walk(self, phases: Generator[Phase, None, StepResult]) -> StepResult | None:
-        """Go through the phases of a step; None when an urgent command waits."""
-        while True:
-            try:
-                next(phases)
-            except StopIteration as done:
-                result: StepResult = done.value
-                return result
-            if self._interrupted():
-                return None
+    def settle(self) -> None:
+        """Know how the last step ended; when it failed, the run is back at the one before."""
+        run = self.run
+        if run is None:
+            return
+        before = run.step
+        try:
+            run.trainer.settle()
+        except Exception as error:  # noqa: BLE001  whatever it is must reach the user
+            run.version += run.step < before
+            self.fail(error)
+        self._tell_results(run)
 
-    def _after_step(self, run: OpenRun, result: StepResult) -> None:
-        self._reports.add(result)
-        self.notice(run.log_step(result))
-        self._publish_changes(run, result)
+    def _is_milestone(self, run: OpenRun) -> bool:
+        """Whether what follows the step that is done must know how it ended."""
+        cadence = run.settings.run
+        return (
+            run.is_complete
+            or is_multiple(run.step, cadence.evaluation_interval)
+            or is_multiple(run.step, cadence.checkpoint_interval)
+            or (self.pause_at is not None and run.step >= self.pause_at)
+        )
+
+    def _tell_results(self, run: OpenRun) -> None:
+        for result in run.trainer.take_results():
+            self._reports.add(result)
+            self.notice(run.log_step(result))
+            self._publish_changes(run, result)
+
+    def _after_step(self, run: OpenRun) -> None:
         if self._reports.is_due(time.perf_counter()):
             self._publish_steps()
             self.notice(run.end_stale_gesture())
@@ -168,11 +189,11 @@ class Session:
         if run.is_complete:
             self.finish(run, evaluate=True)
             return
-        if is_multiple(result.step, cadence.evaluation_interval):
+        if is_multiple(run.step, cadence.evaluation_interval):
             self.evaluate(run)
-        if is_multiple(result.step, cadence.checkpoint_interval):
+        if is_multiple(run.step, cadence.checkpoint_interval):
             self.save(run)
-        if self.pause_at is not None and result.step >= self.pause_at:
+        if self.pause_at is not None and run.step >= self.pause_at:
             self.pause_at = None
             self.set_state(State.PAUSED)
 

@@ -18,6 +18,27 @@ def to_device(values: Tensor, device: torch.device) -> Tensor:
     return values.pin_memory().to(device, non_blocking=True)
 
 
+class NumbersCopy:
+    """A few numbers on their way to main memory; on the CPU they are there at once."""
+
+    def __init__(self, numbers: Tensor) -> None:
+        """Queue the copy behind what makes them."""
+        self._numbers = numbers
+        self._arrival: torch.cuda.Event | None = None
+        if numbers.device.type != "cpu":
+            self._numbers = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+            self._numbers.copy_(numbers, non_blocking=True)
+            self._arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._arrival.record(torch.cuda.current_stream(numbers.device))
+
+    def read(self) -> list[float]:
+        """The numbers; waits for them where they are not there yet."""
+        if self._arrival is not None:
+            self._arrival.synchronize()
+        values: list[float] = self._numbers.tolist()
+        return values
+
+
 class PictureCopy:
     """A picture on its way to main memory, and how long it took to make.
 

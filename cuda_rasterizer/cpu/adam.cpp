@@ -51,6 +51,7 @@ void move_seen(const AdamParams<Real>& p, const AdamGroupParams<Real>& group, in
 
 template <typename Real>
 void adam(const AdamParams<Real>& p) {
+    if (p.flags && (p.flags[0] != 0 || (p.flags[1] & found_seen) == 0)) return;
     int64_t first_task[maximum_adam_groups + 1] = {};
     for (int64_t g = 0; g < p.group_count; ++g)
         first_task[g + 1] = first_task[g] + (p.groups[g].count + numbers_a_task - 1) / numbers_a_task;

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "gaussian_math.h"
+#include "gradient_flags.h"
 #include "kernels.h"
 #include "parallel.h"
 #include "spherical_harmonics.h"
@@ -179,6 +180,7 @@ void project(const ProjectParams<Real>& p) {
 template <typename Real>
 void project_backward(const ProjectBackwardParams<Real>& p) {
     const Camera<Real> camera = load_camera(p.splats);
+    GradientFlags flags;
     with_degree(p.splats.sh_degree, [&](auto degree) {
         parallel_blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
             Real sum[12] = {};
@@ -187,10 +189,12 @@ void project_backward(const ProjectBackwardParams<Real>& p) {
                 backward_of_one<degree()>(p, camera, i, grad_camera);
                 if (p.grad_world_to_camera) add_camera_gradient(grad_camera, sum);
             }
+            if (p.flags) flags.note(p, begin, end);
             if (p.grad_world_to_camera)
                 std::memcpy(p.camera_partials + 12 * (begin / splat_block), sum, sizeof sum);
         });
     });
+    if (p.flags) flags.add_to(p.flags);
     if (!p.grad_world_to_camera) return;
     for (int k = 0; k < 16; ++k) p.grad_world_to_camera[k] = Real(0);
     const int64_t blocks = (p.splats.count + splat_block - 1) / splat_block;

@@ -74,6 +74,7 @@ SPLATSCOPE_FUNCTION void move_vector(const AdamGroupParams<float>& group, const 
 }  // namespace
 
 KERNEL(adam, AdamParams<float>, threads) {
+    if (p.flags && (p.flags[0] != 0 || (p.flags[1] & found_seen) == 0)) return;
     int64_t block = block_index();
     int index = 0;
     for (;; ++index) {

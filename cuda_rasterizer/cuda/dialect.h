@@ -66,9 +66,6 @@ SPLATSCOPE_FUNCTION void sync_block() {
 SPLATSCOPE_FUNCTION int sync_block_count(bool holds) {
     return __syncthreads_count(holds);
 }
-SPLATSCOPE_FUNCTION bool sync_block_or(bool holds) {
-    return __syncthreads_or(holds) != 0;
-}
 
 SPLATSCOPE_FUNCTION void sync_warp(unsigned mask) {
     __syncwarp(mask);
@@ -82,8 +79,8 @@ SPLATSCOPE_FUNCTION bool any_lane(unsigned mask, bool holds) {
 SPLATSCOPE_FUNCTION bool all_lanes_hold(unsigned mask, bool holds) {
     return __all_sync(mask, holds) != 0;
 }
-// Numbers of 32 or 64 bits. The lane that is read must be in the mask; up and down give back one's own value
-// where there is no such lane.
+// Numbers of 32 or 64 bits. The lane that is read must be in the mask; up gives back one's own value where
+// there is no such lane.
 template <typename Number>
 SPLATSCOPE_FUNCTION Number shuffle(unsigned mask, Number value, int source) {
     return __shfl_sync(mask, value, source);
@@ -95,10 +92,6 @@ SPLATSCOPE_FUNCTION Number shuffle_xor(unsigned mask, Number value, int bits) {
 template <typename Number>
 SPLATSCOPE_FUNCTION Number shuffle_up(unsigned mask, Number value, int distance) {
     return __shfl_up_sync(mask, value, static_cast<unsigned>(distance));
-}
-template <typename Number>
-SPLATSCOPE_FUNCTION Number shuffle_down(unsigned mask, Number value, int distance) {
-    return __shfl_down_sync(mask, value, static_cast<unsigned>(distance));
 }
 
 // Each gives what was there before.
@@ -114,11 +107,8 @@ SPLATSCOPE_FUNCTION uint32_t atomic_add(uint32_t* at, uint32_t value) {
 SPLATSCOPE_FUNCTION unsigned long long atomic_add(unsigned long long* at, unsigned long long value) {
     return atomicAdd(at, value);
 }
-SPLATSCOPE_FUNCTION int32_t atomic_max(int32_t* at, int32_t value) {
-    return atomicMax(at, value);
-}
-SPLATSCOPE_FUNCTION uint32_t atomic_max(uint32_t* at, uint32_t value) {
-    return atomicMax(at, value);
+SPLATSCOPE_FUNCTION int32_t atomic_or(int32_t* at, int32_t bits) {
+    return atomicOr(at, bits);
 }
 
 SPLATSCOPE_FUNCTION int count_bits(uint32_t bits) {
@@ -146,9 +136,6 @@ SPLATSCOPE_FUNCTION float exponential(float x) {
 // Fast, good to one or two units in the last place.
 SPLATSCOPE_FUNCTION float reciprocal(float x) {
     return __fdividef(1.0f, x);
-}
-SPLATSCOPE_FUNCTION float inverse_square_root(float x) {
-    return rsqrtf(x);
 }
 // As good as float allows.
 SPLATSCOPE_FUNCTION float exponential_of(float x) {

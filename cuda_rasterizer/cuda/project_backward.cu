@@ -15,6 +15,29 @@ constexpr int longest_row = 3 * (maximum_sh_coefficients - 1);
 constexpr int camera_numbers = 12;
 constexpr int warps = splat_block / warp_size;
 
+// What the gradients that a thread writes tell about the step.
+struct Findings {
+    int32_t not_finite = 0, found = 0;
+
+    SPLATSCOPE_FUNCTION void look(float number, int32_t bit) {
+        not_finite |= is_finite(number) ? 0 : bit;
+        found |= number != 0.0f ? found_gradient : 0;
+    }
+};
+
+// Adds what a whole warp found. In nearly every warp that is noted already, and nothing has to be added.
+SPLATSCOPE_FUNCTION void note(int32_t* flags, const Findings& findings) {
+    int32_t not_finite = findings.not_finite, found = findings.found;
+#pragma unroll
+    for (int distance = warp_size / 2; distance > 0; distance /= 2) {
+        not_finite |= shuffle_xor(all_lanes, not_finite, distance);
+        found |= shuffle_xor(all_lanes, found, distance);
+    }
+    if (lane() != 0) return;
+    if (not_finite & ~flags[0]) atomic_or(flags, not_finite);
+    if (found & ~flags[1]) atomic_or(flags + 1, found);
+}
+
 SPLATSCOPE_FUNCTION ProjectedGradient<float> load_gradient(const ProjectBackwardParams<float>& p, int64_t i) {
     ProjectedGradient<float> g{};
     if (p.grad_means_2d) {
@@ -34,10 +57,14 @@ SPLATSCOPE_FUNCTION ProjectedGradient<float> load_gradient(const ProjectBackward
 // those, and the warp writes its rows as one run. Coefficients that are not in use have gradient zero.
 template <int degree>
 SPLATSCOPE_FUNCTION void write_coefficients(const ProjectBackwardParams<float>& p, int64_t first, int rows,
-                                            const float* basis, const Vector3<float>& g, float* tile) {
+                                            const float* basis, const Vector3<float>& g, float* tile,
+                                            Findings& findings) {
     constexpr int used = (degree + 1) * (degree + 1) - 1, pitch = tile_pitch(used + 3);
     const float constant[3] = {basis[0] * g.x, basis[0] * g.y, basis[0] * g.z};
-    if (p.grad_sh_dc) store_rows<3>(constant, p.grad_sh_dc + 3 * first, rows, tile);
+    if (p.grad_sh_dc) {
+        for (float number : constant) findings.look(number, not_finite_sh_dc);
+        store_rows<3>(constant, p.grad_sh_dc + 3 * first, rows, tile);
+    }
     if (!p.grad_sh_rest) return;
     sync_warp(all_lanes);
     float* own = tile + lane() * pitch;
@@ -54,7 +81,9 @@ SPLATSCOPE_FUNCTION void write_coefficients(const ProjectBackwardParams<float>& 
     for (int number = lane(); number < size * rows; number += warp_size) {
         const int coefficient = column / 3, channel = column % 3;
         const float* of_row = tile + row * pitch;
-        out[number] = coefficient < used ? of_row[coefficient] * of_row[used + channel] : 0.0f;
+        const float gradient = coefficient < used ? of_row[coefficient] * of_row[used + channel] : 0.0f;
+        findings.look(gradient, not_finite_sh_rest);
+        out[number] = gradient;
         row += rows_a_turn;
         column += columns_a_turn;
         if (column >= size) {
@@ -68,7 +97,7 @@ SPLATSCOPE_FUNCTION void write_coefficients(const ProjectBackwardParams<float>& 
 template <int degree>
 SPLATSCOPE_FUNCTION void color_backward(const ProjectBackwardParams<float>& p, const Camera<float>& camera,
                                         int64_t i, int rows, bool seen, Vector3<float>& grad_mean,
-                                        CameraGradient<float>& grad_camera, float* tile) {
+                                        CameraGradient<float>& grad_camera, float* tile, Findings& findings) {
     constexpr int row_size = 3 * ((degree + 1) * (degree + 1) - 1);
     const SplatParams<float>& splats = p.splats;
     const int64_t first = i - lane();
@@ -92,35 +121,45 @@ SPLATSCOPE_FUNCTION void color_backward(const ProjectBackwardParams<float>& p, c
             view_direction_backward(camera, direction, inverse_distance, grad_direction, grad_mean,
                                     grad_camera);
     }
-    write_coefficients<degree>(p, first, rows, basis, g, tile);
+    write_coefficients<degree>(p, first, rows, basis, g, tile, findings);
 }
 
 SPLATSCOPE_FUNCTION void color_backward(const ProjectBackwardParams<float>& p, const Camera<float>& camera,
                                         int64_t i, int rows, bool seen, Vector3<float>& grad_mean,
-                                        CameraGradient<float>& grad_camera, float* tile) {
+                                        CameraGradient<float>& grad_camera, float* tile, Findings& findings) {
     switch (p.splats.sh_degree) {
         case 0:
-            return color_backward<0>(p, camera, i, rows, seen, grad_mean, grad_camera, tile);
+            return color_backward<0>(p, camera, i, rows, seen, grad_mean, grad_camera, tile, findings);
         case 1:
-            return color_backward<1>(p, camera, i, rows, seen, grad_mean, grad_camera, tile);
+            return color_backward<1>(p, camera, i, rows, seen, grad_mean, grad_camera, tile, findings);
         case 2:
-            return color_backward<2>(p, camera, i, rows, seen, grad_mean, grad_camera, tile);
+            return color_backward<2>(p, camera, i, rows, seen, grad_mean, grad_camera, tile, findings);
         default:
-            return color_backward<3>(p, camera, i, rows, seen, grad_mean, grad_camera, tile);
+            return color_backward<3>(p, camera, i, rows, seen, grad_mean, grad_camera, tile, findings);
     }
 }
 
 SPLATSCOPE_FUNCTION void write_gradient(const ProjectBackwardParams<float>& p, int64_t i, int rows,
-                                        const SplatGradient<float>& g, float* tile) {
+                                        const SplatGradient<float>& g, float* tile, Findings& findings) {
     const int64_t first = i - lane();
     const float mean[3] = {g.mean.x, g.mean.y, g.mean.z}, scale[3] = {g.scale.x, g.scale.y, g.scale.z};
-    if (p.grad_means) store_rows<3>(mean, p.grad_means + 3 * first, rows, tile);
-    if (p.grad_scales) store_rows<3>(scale, p.grad_scales + 3 * first, rows, tile);
+    if (p.grad_means) {
+        for (float number : mean) findings.look(number, not_finite_means);
+        store_rows<3>(mean, p.grad_means + 3 * first, rows, tile);
+    }
+    if (p.grad_scales) {
+        for (float number : scale) findings.look(number, not_finite_scales);
+        store_rows<3>(scale, p.grad_scales + 3 * first, rows, tile);
+    }
     if (i >= p.splats.count) return;
-    const float* q = g.quaternion;
-    if (p.grad_quaternions)
+    if (p.grad_quaternions) {
+        const float* q = g.quaternion;
+        for (float number : g.quaternion) findings.look(number, not_finite_quaternions);
         reinterpret_cast<AlignedRow<4>*>(p.grad_quaternions)[i] = {q[0], q[1], q[2], q[3]};
-    if (p.grad_opacities) p.grad_opacities[i] = g.opacity;
+    }
+    if (!p.grad_opacities) return;
+    findings.look(g.opacity, not_finite_opacities);
+    p.grad_opacities[i] = g.opacity;
 }
 
 // Adds up what the threads of a block have, the warps one after the other; the threads below `camera_numbers`
@@ -156,8 +195,11 @@ KERNEL(project_backward, ProjectBackwardParams<float>, splat_block) {
     SplatGradient<float> g = {};
     CameraGradient<float> grad_camera = {};
     if (seen) project_splat_backward(p.splats, camera[0], i, load_gradient(p, i), g, grad_camera);
-    if (!p.splats.features) color_backward(p, camera[0], i, rows, seen, g.mean, grad_camera, tile);
-    write_gradient(p, i, rows, g, tile);
+    Findings findings;
+    findings.found = seen ? found_seen : 0;
+    if (!p.splats.features) color_backward(p, camera[0], i, rows, seen, g.mean, grad_camera, tile, findings);
+    write_gradient(p, i, rows, g, tile, findings);
+    if (p.flags) note(p.flags, findings);
     if (!p.grad_world_to_camera) return;
     const float sum = block_sum(grad_camera, warp_sums);
     if (thread_index() < camera_numbers)

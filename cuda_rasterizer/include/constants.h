@@ -62,4 +62,16 @@ constexpr int maximum_sh_coefficients = 16;
 // Tensors that one call of Adam moves at most.
 constexpr int maximum_adam_groups = 8;
 
+// What a step found (`flags` in params.h). In flags[0] a bit for each tensor whose gradient, and one for the
+// loss, was not finite; in flags[1] whether any splat was seen, and whether any gradient was not zero.
+constexpr int not_finite_means = 1;
+constexpr int not_finite_quaternions = 2;
+constexpr int not_finite_scales = 4;
+constexpr int not_finite_opacities = 8;
+constexpr int not_finite_sh_dc = 16;
+constexpr int not_finite_sh_rest = 32;
+constexpr int not_finite_loss = 64;
+constexpr int found_seen = 1;
+constexpr int found_gradient = 2;
+
 }  // namespace splatscope

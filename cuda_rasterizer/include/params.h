@@ -78,6 +78,7 @@ struct ProjectBackwardParams {
     Real* grad_world_to_camera;  // (4, 4)
     Real* camera_partials;       // (blocks of splats, 12), scratch; null with grad_world_to_camera
     int64_t sh_rest_coefficients;
+    int32_t* flags;  // (2): bits of constants.h are added to it; or null
 };
 
 // Which tiles each splat touches: count first, so that the caller can allocate, then fill. Counting also
@@ -203,6 +204,7 @@ struct AdamParams {
     double beta2;
     double eps;
     int64_t group_count;
+    const int32_t* flags;  // (2): nothing moves where flags[0] has a bit or no splat was seen; or null
 };
 
 template <typename Real>

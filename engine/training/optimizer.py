@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int32, Int64
 from torch import Tensor
 
-from cuda_rasterizer import AdamGroup, adam_step
+from cuda_rasterizer import AdamGroup, StepGuard, adam_step
 
 BETA1 = 0.9
 BETA2 = 0.999
@@ -45,8 +45,9 @@ class Optimizer:
         rates: Mapping[str, float],
         idle: Collection[str] = (),
         radii: Int32[Tensor, "n 2"] | None = None,
+        guard: StepGuard | None = None,
     ) -> None:
-        """Move every parameter that has a gradient by its rate, in place.
+        """Move every parameter that has a gradient by its rate, in place, if `guard` lets it.
 
         `idle` names parameters known to have zero gradient and zero momentum: their step is
         counted, and nothing is computed because nothing would move. With the `radii` of a
@@ -62,7 +63,24 @@ class Optimizer:
                 group.steps += 1
                 moments = group.exp_avg, group.exp_avg_sq
                 moved.append(AdamGroup(tensor, tensor.grad, *moments, rates[name], group.steps))
-        adam_step(moved, beta1=BETA1, beta2=BETA2, eps=EPSILON, radii=radii, backend=self._backend)
+        adam_step(
+            moved,
+            beta1=BETA1,
+            beta2=BETA2,
+            eps=EPSILON,
+            radii=radii,
+            guard=guard,
+            backend=self._backend,
+        )
+
+    def remembered(self) -> dict[str, Moments]:
+        """The very moments, and the counts as they are now."""
+        return {name: dataclasses.replace(group) for name, group in self.groups.items()}
+
+    def take_back_counts(self, before: Mapping[str, Moments]) -> None:
+        """A step moved nothing, as turns out: the counts are those from before it."""
+        for name, group in self.groups.items():
+            group.steps = before[name].steps
 
     def gathered(self, rows: Int64[Tensor, "kept"], added: int) -> dict[str, Moments]:
         """The moments of the given rows, in that order, then `added` rows of zeros; all new."""

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cuda_rasterizer import CLASSIC, GSPLAT, Rendering, rasterize
+from cuda_rasterizer import CLASSIC, GSPLAT, Rendering, StepGuard, rasterize
 from engine.cameras import Camera
 from engine.settings import Settings
 from engine.training.gaussians import Gaussians
@@ -37,6 +37,7 @@ def render(
     mode: RenderMode,
     *,
     rest_learns: bool = True,
+    guard: StepGuard | None = None,
 ) -> Rendering:
     """Draw the splats, recording for autograd where that is switched on.
 
@@ -61,6 +62,7 @@ def render(
         cutoffs=GSPLAT if mode.gsplat_cutoffs else CLASSIC,
         antialiased=mode.antialiased,
         raw=True,
+        guard=guard,
         backend=mode.backend,
     )
 

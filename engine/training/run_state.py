@@ -32,9 +32,12 @@ Entry = TypeVar("Entry")
 class StepStart:
     """What a run is at the beginning of a step.
 
-    Holds the very tensors and copies none: only the optimiser, which comes last, writes in place.
+    Holds the very tensors and copies none: only the optimiser, which comes last, writes in place,
+    and not even that does after a step that the `StepGuard` stopped.
     """
 
+    step: int
+    seconds: float
     parameters: Mapping[str, Tensor]
     moments: Mapping[str, Moments]
     random: Mapping[str, Tensor]
@@ -48,10 +51,10 @@ class StepStart:
     def of(cls, trainer: "Trainer") -> "StepStart":
         """Remember it."""
         return cls(
+            step=trainer.step,
+            seconds=trainer.seconds,
             parameters=dict(trainer.model.items()),
-            moments={
-                name: dataclasses.replace(group) for name, group in trainer.optimizer.groups.items()
-            },
+            moments=trainer.optimizer.remembered(),
             random=trainer.streams.export_state(),
             remaining=trainer.order.remaining,
             statistics=trainer.strategy.export_state(),
@@ -60,8 +63,19 @@ class StepStart:
             unseen=dict(trainer.unseen),
         )
 
+    def with_step_before_read(self, trainer: "Trainer") -> "StepStart":
+        """The same, knowing how the step before it ended, which was read only meanwhile."""
+        return dataclasses.replace(
+            self,
+            moments=trainer.optimizer.remembered(),
+            silent_steps=trainer.watchdog.silent_steps,
+            unseen=dict(trainer.unseen),
+        )
+
     def put_back(self, trainer: "Trainer") -> None:
         """Make the trainer what it was at the beginning of the step."""
+        trainer.step = self.step
+        trainer.seconds = self.seconds
         trainer.model.replace(self.parameters)
         trainer.optimizer.replace(dict(self.moments))
         trainer.streams.load_state(self.random)

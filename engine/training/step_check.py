@@ -1,14 +1,26 @@
 """The checks that stand between a bad step and the model.
 
-A NaN enters through one gradient and is everywhere one step later, so it is caught before the
-optimiser runs. Sums are enough: a NaN or an infinity survives being added up.
+A NaN enters through one gradient and is everywhere one step later. The `StepGuard` of the run keeps
+the optimiser from following it; here is what the user is told then.
 """
 
-import math
 from collections.abc import Mapping
+from typing import Final
 
+from cuda_rasterizer.step_guard import LOSS
 from engine.errors import TrainingError
-from engine.training.gaussians import Gaussians, all_finite
+from engine.training.gaussians import Gaussians
+from engine.training.step_reading import StepReading
+
+PARAMETER_OF: Final[Mapping[str, str]] = {
+    "means": "means",
+    "sh_dc": "sh_dc",
+    "sh_rest": "sh_rest",
+    "scales": "log_scales",
+    "quaternions": "rotations",
+    "opacities": "opacity_logits",
+}
+"""The model's name for what the rasteriser calls by the key."""
 
 ZERO_GRADIENT_STEPS = 50  # steps in a row without any gradient before the user hears of it
 
@@ -24,33 +36,24 @@ def require_finite_parameters(model: Gaussians, when: str) -> None:
         )
 
 
-def require_finite_loss(loss: float, step: int, photo: str) -> None:
-    """Raise TrainingError when the loss of a step is not a number."""
-    if not math.isfinite(loss):
+def require_finite_step(found: StepReading, step: int, photo: str) -> None:
+    """Raise TrainingError when the loss of a step or one of its gradients is not finite."""
+    if LOSS in found.not_finite:
         raise TrainingError(
-            f"The loss of step {step} is {loss} on photo {photo}. The model is kept as it was "
-            f"after step {step - 1}; save it, or lower the learning rates and go on.",
-            value=loss,
+            f"The loss of step {step} is {found.loss} on photo {photo}. The model is kept as it "
+            f"was after step {step - 1}; save it, or lower the learning rates and go on.",
+            value=found.loss,
         )
-
-
-def checked_gradients(model: Gaussians, sums: Mapping[str, float], step: int) -> bool:
-    """Whether any gradient is not zero; raises TrainingError when one is not finite.
-
-    `sums` of the gradients by parameter; the gradients are looked at only where those do not tell.
-    """
-    for name, total in sums.items():
-        gradient = getattr(model, name).grad
-        if not math.isfinite(total) and not all_finite(gradient):
-            raise TrainingError(
-                f"The gradient of {name} is not finite at step {step}. The model is kept as it "
-                f"was after step {step - 1}; save it, or lower the learning rate of {name} and "
-                "go on.",
-                value=name,
-            )
-    if any(sums.values()):
-        return True
-    return any(bool(getattr(model, name).grad.any()) for name in sums)
+    names = [PARAMETER_OF[name] for name in found.not_finite]
+    if names:
+        listed = f"gradient of {names[0]} is"
+        if len(names) > 1:
+            listed = f"gradients of {', '.join(names[:-1])} and {names[-1]} are"
+        raise TrainingError(
+            f"The {listed} not finite at step {step}, on photo {photo}. The model is kept as it "
+            f"was after step {step - 1}; save it, or lower the learning rates and go on.",
+            value=names[0],
+        )
 
 
 class Watchdog:

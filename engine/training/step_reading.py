@@ -1,44 +1,84 @@
-"""The numbers of a step that decide how it goes on, read from the device at once.
+"""The numbers of a step, on their way from the device.
 
-Every read waits until the device has done all that is queued, so there is one a step: after
-backward, before anything moves.
+On a GPU every read waits until the device has done all that is queued. So the numbers are sent on
+their way behind backward and read one step later, when they have long arrived; a bad step is
+stopped on the device meanwhile, by the `StepGuard`. On the CPU they are there at once.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import torch
 
-from cuda_rasterizer import LossTerms, Rendering
-from engine.training.gaussians import Gaussians
+from cuda_rasterizer import LossTerms, StepGuard, not_finite
+from cuda_rasterizer.step_guard import GRADIENT, SEEN
 from engine.training.metrics import decibel
+from engine.training.run_state import StepStart
+from engine.training.step_result import StepFacts, StepResult
+from engine.transfers import NumbersCopy
 
 
 @dataclasses.dataclass(frozen=True)
 class StepReading:
-    """What a step found, as plain numbers; `gradient_sums` by parameter, of those that have one."""
+    """What a step found, as plain numbers."""
 
     loss: float
     l1: float
     ssim: float  # the value, not 1 - value
     psnr: float  # dB
     seen: bool  # whether any splat was visible
-    gradient_sums: Mapping[str, float]
+    alive: bool  # whether any gradient was not zero
+    not_finite: tuple[str, ...]  # names of `step_guard`
 
 
-@torch.no_grad()
-def read_step(rendering: Rendering, terms: LossTerms, model: Gaussians) -> StepReading:
-    """Read everything at once; waits for the device."""
-    sums = {name: leaf.grad.sum() for name, leaf in model.items() if leaf.grad is not None}
-    seen = (rendering.radii[:, 0] > 0).any().to(torch.float32)
-    found = terms.loss, terms.l1, terms.ssim, terms.squared_error
-    numbers = torch.stack([*found, seen, *sums.values()]).tolist()
-    loss, l1, ssim, squared, visible, *rest = numbers
-    return StepReading(
-        loss=loss,
-        l1=l1,
-        ssim=ssim,
-        psnr=decibel(squared),
-        seen=visible > 0,
-        gradient_sums=dict(zip(sums, rest, strict=True)),
+class StepNumbers:
+    """What a step found, before it is read."""
+
+    @torch.no_grad()
+    def __init__(self, terms: LossTerms, guard: StepGuard) -> None:
+        """Send them on their way; waits for nothing."""
+        numbers = torch.stack([terms.loss, terms.l1, terms.ssim, terms.squared_error])
+        self._copy = NumbersCopy(torch.cat([numbers, guard.flags.to(numbers.dtype)]))
+
+    def read(self) -> StepReading:
+        """Waits for the device where they are not there yet."""
+        loss, l1, ssim, squared, broken, found = self._copy.read()
+        return StepReading(
+            loss=loss,
+            l1=l1,
+            ssim=ssim,
+            psnr=decibel(squared),
+            seen=bool(int(found) & SEEN),
+            alive=bool(int(found) & GRADIENT),
+            not_finite=not_finite(int(broken)),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class UnreadStep:
+    """A step that is queued on the device; nobody knows yet how it ended.
+
+    Attributes:
+        start: what the run was before it.
+        numbers: what it found.
+        facts: what is known all the same.
+        notices: for the user, when it turns out to be good.
+    """
+
+    start: StepStart
+    numbers: StepNumbers
+    facts: StepFacts
+    notices: tuple[str, ...]
+
+
+def step_result(facts: StepFacts, found: StepReading, notices: Sequence[str]) -> StepResult:
+    """The whole of what is told about a step."""
+    return StepResult(
+        **{field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)},
+        loss=found.loss,
+        l1=found.l1,
+        ssim=found.ssim,
+        psnr=found.psnr,
+        unseen=not found.seen,
+        notices=tuple(notices),
     )

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cuda_rasterizer import Rendering, l1_ssim
+from cuda_rasterizer import Rendering, StepGuard, l1_ssim
 from engine.cameras import Camera
 from engine.dataset.initial_points import camera_extent, initial_points
 from engine.dataset.scene import Scene
@@ -35,13 +35,13 @@ from engine.training.run_state import StepStart
 from engine.training.smaller_photos import SmallerPhotos
 from engine.training.space_order import sorted_in_space
 from engine.training.step_check import (
+    PARAMETER_OF,
     Watchdog,
-    checked_gradients,
-    require_finite_loss,
     require_finite_parameters,
+    require_finite_step,
 )
-from engine.training.step_reading import read_step
-from engine.training.step_result import Phase, StepResult
+from engine.training.step_reading import StepNumbers, StepReading, UnreadStep, step_result
+from engine.training.step_result import Phase, StepFacts, StepResult
 from engine.training.stopwatch import Stopwatch
 from engine.transfers import to_device
 
@@ -102,7 +102,11 @@ class Trainer:
         self.strategy: DensifyStrategy = ClassicStrategy(len(model), device)
         self.sh_reached = 0
         self.watchdog = Watchdog()
+        self.guard = StepGuard(device)
         self._in_step = False
+        self._start: StepStart | None = None  # of the step under way
+        self._unread: UnreadStep | None = None
+        self._results: list[StepResult] = []
 
     # --- what is in force ------------------------------------------------------------------------
 
@@ -123,37 +127,82 @@ class Trainer:
     # --- one step --------------------------------------------------------------------------------
 
     def step_once(self) -> StepResult:
-        """Do one whole step."""
-        phases = self.phases()
-        while True:
-            try:
-                next(phases)
-            except StopIteration as finished:
-                result: StepResult = finished.value
-                return result
+        """Do one whole step, and wait until it is known how it ended."""
+        for _ in self.phases():
+            pass
+        self.settle()
+        return self.take_results()[-1]
 
-    def phases(self) -> Generator[Phase, None, StepResult]:
-        """One step, pausing after each phase but the last; returns its result.
+    def phases(self) -> Generator[Phase, None, None]:
+        """One step, pausing after each phase but the last.
+
+        On the CPU its result is to be had behind it (`take_results`). On a GPU it is only queued
+        then: how it ended is read in the course of the next step, or by `settle`.
 
         Closing the generator, or an error in it, drops the step: photo, random numbers, schedules
         and model are as if it had never begun. Raises TrainingError, with the last good state
-        kept, when loss or gradients are not finite or memory runs out.
+        kept, when loss or gradients of this step or of the one before are not finite or memory
+        runs out.
         """
         self._require_between_steps()
-        before = StepStart.of(self)
+        self._start = StepStart.of(self)
         self._in_step = True
         try:
-            return (yield from self._phases())
+            yield from self._phases()
         except BaseException as error:
-            before.put_back(self)
+            self._start.put_back(self)
             if is_out_of_memory(error):
                 raise self._out_of_memory() from error
             raise
         finally:
             self.model.clear_gradients()
+            self._start = None
             self._in_step = False
 
-    def _phases(self) -> Generator[Phase, None, StepResult]:
+    def settle(self) -> None:
+        """Wait until it is known how the last step ended; for between two steps.
+
+        Raises TrainingError, with the state from before that step, when it was not finite.
+        """
+        self._require_between_steps()
+        try:
+            self._read_last_step()
+        except BaseException:
+            if self._start is not None:
+                self._start.put_back(self)
+            raise
+        finally:
+            self._start = None
+
+    def take_results(self) -> list[StepResult]:
+        """The steps of which it became known since the last call how they ended, in order."""
+        results, self._results = self._results, []
+        return results
+
+    def _read_last_step(self) -> None:
+        """Find out how the step before ended, unless that is known."""
+        unread, self._unread = self._unread, None
+        if unread is None:
+            return
+        facts = unread.facts
+        try:
+            found = unread.numbers.read()
+            require_finite_step(found, facts.step, facts.photo)
+        except BaseException:
+            self._start = unread.start  # from where to go on
+            raise
+        if not found.seen:
+            self.optimizer.take_back_counts(unread.start.moments)
+        notices = (*self._heed(found, facts.photo), *unread.notices)
+        self._results.append(step_result(facts, found, notices))
+        if self._start is not None:
+            self._start = self._start.with_step_before_read(self)
+
+    def _heed(self, found: StepReading, photo: str) -> list[str]:
+        """What a step found goes into the run's own counts; notices for the user."""
+        return self.watchdog.heard(found.alive) if found.seen else self._count_unseen(photo)
+
+    def _phases(self) -> Generator[Phase, None, None]:
         watch = Stopwatch()
         step = self.step + 1
         sh_raised = schedule.raises_sh(step, self.settings, self.sh_reached)
@@ -163,12 +212,15 @@ class Trainer:
         photo, photos = self._smaller.at(self.scene.photos[index], halvings)
         background = self._training_background()
         rest_learns = schedule.trains_sh_rest(step, self.settings)
+        self.guard.begin(keep=self._unread is not None)
         rendering = render(
             *(self.model, photo.camera, background, self.sh_degree, self._mode),
             rest_learns=rest_learns,
+            guard=self.guard,
         )
         rendering.means_2d.retain_grad()
         yield from watch.pause(Phase.RENDER)
+        self._read_last_step()  # drawing has waited for more than that
 
         target = target_picture(photos, index, photo, background)
         terms = l1_ssim(
@@ -178,19 +230,21 @@ class Trainer:
 
         if terms.loss.requires_grad:  # else nothing is visible, and the reference knows it
             torch.autograd.backward(terms.loss)
-        found = read_step(rendering, terms, self.model)
-        require_finite_loss(found.loss, step, photo.name)
-        alive = checked_gradients(self.model, found.gradient_sums, step)
+        gradients = {name: getattr(self.model, own).grad for name, own in PARAMETER_OF.items()}
+        self.guard.look_at(terms.loss, gradients)
+        numbers = StepNumbers(terms, self.guard)
+        found = None if self._may_wait(step) else numbers.read()
+        if found is not None:
+            require_finite_step(found, step, photo.name)
         yield from watch.pause(Phase.BACKWARD)
 
-        if found.seen:
-            notices = self.watchdog.heard(alive)
-        else:
-            notices = self._count_unseen(photo.name)
+        notices: list[str] = [] if found is None else self._heed(found, photo.name)
+        is_unseen = found is not None and not found.seen
+        if is_unseen:
             self.model.clear_gradients()
         refined, reset = None, None
         if step < self.settings.densify.densify_stop:
-            if found.seen:
+            if not is_unseen:
                 self._observe(rendering, photo.camera)
             if schedule.is_refine_step(step, self.settings):
                 refined, more = self._refine(step)
@@ -203,13 +257,9 @@ class Trainer:
 
         self.step = step
         self.seconds += watch.stop()
-        return StepResult(
+        facts = StepFacts(
             step=step,
             photo=photo.name,
-            loss=found.loss,
-            l1=found.l1,
-            ssim=found.ssim,
-            psnr=found.psnr,
             seconds=self.seconds,
             splats=len(self.model),
             position_lr=self.position_lr,
@@ -218,9 +268,20 @@ class Trainer:
             grown=schedule.grown(step, self.settings),
             refined=refined,
             reset=reset,
-            unseen=not found.seen,
-            notices=tuple(notices),
         )
+        if found is not None:
+            self._results.append(step_result(facts, found, notices))
+        else:
+            assert self._start is not None
+            self._unread = UnreadStep(self._start, numbers, facts, tuple(notices))
+
+    def _may_wait(self, step: int) -> bool:
+        """Whether how the step ended may be read later; not before splats come, go or fade."""
+        changes = step < self.settings.densify.densify_stop and (
+            schedule.is_refine_step(step, self.settings)
+            or schedule.is_reset_step(step, self.settings)
+        )
+        return self.device.type != "cpu" and not changes
 
     def _out_of_memory(self) -> TrainingError:
         splats, moved = len(self.model), ""
@@ -262,7 +323,7 @@ class Trainer:
         rest_learns = schedule.trains_sh_rest(step, self.settings)
         idle = ("sh_rest",) if stepped and rest_learns and self.sh_degree == 0 else ()
         radii = rendering.radii if stepped and self.settings.faster_steps.visible_only else None
-        self.optimizer.step(self.model.items(), rates, idle, radii)
+        self.optimizer.step(self.model.items(), rates, idle, radii, self.guard)
 
     # --- changing the model between its steps ----------------------------------------------------
 
@@ -316,19 +377,19 @@ class Trainer:
 
     def reset_opacity(self) -> float:
         """Lower every opacity to at most `opacity_reset_value` now; returns that value."""
-        self._require_between_steps()
+        self._require_settled()
         return self._lower_opacities()
 
     def prune_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
         """Remove faint and huge splats now; the counts, and notices for the user."""
-        self._require_between_steps()
+        self._require_settled()
         edit = self.strategy.prune(self.model, self.settings, self.extent)
         self._carry_out(edit)
         return edit.counts, edit.notices
 
     def densify_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
         """Clone and split now, by the gradients since the last refine; counts and notices."""
-        self._require_between_steps()
+        self._require_settled()
         split = self.streams["split"]
         edit = self.strategy.grow(self.model, self.settings, self.extent, split)
         self._carry_out(edit)
@@ -340,7 +401,7 @@ class Trainer:
         Raises SettingError for an unknown name, a value out of range, or a setting that needs a
         restart. Device settings are only noted here; `engine.device` puts them into force.
         """
-        self._require_between_steps()
+        self._require_settled()
         if setting_info(name).applies is Applies.RESTART and value != self.settings[name]:
             raise SettingError(f"{name} holds for a whole run; restart to change it.", value=value)
         before = self.sh_degree
@@ -356,6 +417,11 @@ class Trainer:
     def _require_between_steps(self) -> None:
         if self._in_step:
             raise RuntimeError("a step is under way; close its phases first")
+
+    def _require_settled(self) -> None:
+        self._require_between_steps()
+        if self._unread is not None:
+            raise RuntimeError("it is not known how the last step ended; settle first")
 
     # --- looking, without leaving a trace --------------------------------------------------------
 
@@ -387,7 +453,7 @@ class Trainer:
         With `copy` False the large tensors share memory with the run, for a writer that is done
         before the next step.
         """
-        self._require_between_steps()
+        self._require_settled()
         return run_state.export_state(self, copy=copy)
 
     @classmethod

@@ -113,15 +113,14 @@ char message[1024];
 alignas(16) unsigned char dynamic_bytes[largest_shared];
 
 const char* name_of(Collective collective) {
-    static const char* const names[] = {"nothing",   "sync_block",  "sync_block_count", "sync_block_or",
-                                        "sync_warp", "ballot",      "any_lane",         "all_lanes_hold",
-                                        "shuffle",   "shuffle_xor", "shuffle_up",       "shuffle_down"};
+    static const char* const names[] = {"nothing",     "sync_block", "sync_block_count", "sync_warp",
+                                        "ballot",      "any_lane",   "all_lanes_hold",   "shuffle",
+                                        "shuffle_xor", "shuffle_up"};
     return names[static_cast<int>(collective)];
 }
 
 bool is_of_block(Collective collective) {
-    return collective == Collective::sync_block || collective == Collective::sync_block_count ||
-           collective == Collective::sync_block_or;
+    return collective == Collective::sync_block || collective == Collective::sync_block_count;
 }
 
 const char* file_name(const char* path) {
@@ -255,8 +254,7 @@ int source_of(const Lane& lane, int own) {
     if (lane.collective == Collective::shuffle) return lane.argument & (warp_size - 1);
     if (lane.collective == Collective::shuffle_xor) source = own ^ lane.argument;
     if (lane.collective == Collective::shuffle_up) source = own - lane.argument;
-    if (lane.collective == Collective::shuffle_down) source = own + lane.argument;
-    return source < 0 || source >= warp_size ? own : source;
+    return source < 0 ? own : source;
 }
 
 // The results of one warp collective, all of whose lanes have come.
@@ -318,10 +316,9 @@ bool release_block() {
         if (!meets(first, lanes[i])) return false;
         count += lanes[i].value;
     }
-    const std::uint64_t result = first.collective == Collective::sync_block_or ? count != 0 : count;
     for (int i = 0; i < current.block; ++i) {
         lanes[i].state = State::ready;
-        lanes[i].value = result;
+        lanes[i].value = count;
     }
     return true;
 }

@@ -67,15 +67,13 @@ enum class Collective : int {
     none,
     sync_block,
     sync_block_count,
-    sync_block_or,
     sync_warp,
     ballot,
     any_lane,
     all_lanes_hold,
     shuffle,
     shuffle_xor,
-    shuffle_up,
-    shuffle_down
+    shuffle_up
 };
 
 // Where a collective stands in the source.
@@ -135,9 +133,6 @@ inline int sync_block_count(bool holds, SPLATSCOPE_SITE) {
     return static_cast<int>(
         emulator::meet(emulator::Collective::sync_block_count, all_lanes, holds, 0, {file, line}));
 }
-inline bool sync_block_or(bool holds, SPLATSCOPE_SITE) {
-    return emulator::meet(emulator::Collective::sync_block_or, all_lanes, holds, 0, {file, line}) != 0;
-}
 inline void sync_warp(unsigned mask, SPLATSCOPE_SITE) {
     emulator::meet(emulator::Collective::sync_warp, mask, 0, 0, {file, line});
 }
@@ -161,10 +156,6 @@ Number shuffle_xor(unsigned mask, Number value, int bits, SPLATSCOPE_SITE) {
 template <typename Number>
 Number shuffle_up(unsigned mask, Number value, int distance, SPLATSCOPE_SITE) {
     return emulator::meet_with(emulator::Collective::shuffle_up, mask, value, distance, {file, line});
-}
-template <typename Number>
-Number shuffle_down(unsigned mask, Number value, int distance, SPLATSCOPE_SITE) {
-    return emulator::meet_with(emulator::Collective::shuffle_down, mask, value, distance, {file, line});
 }
 #undef SPLATSCOPE_SITE
 
@@ -190,11 +181,8 @@ inline std::uint32_t atomic_add(std::uint32_t* at, std::uint32_t value) {
 inline unsigned long long atomic_add(unsigned long long* at, unsigned long long value) {
     return emulator::exchange(at, *at + value);
 }
-inline std::int32_t atomic_max(std::int32_t* at, std::int32_t value) {
-    return emulator::exchange(at, *at < value ? value : *at);
-}
-inline std::uint32_t atomic_max(std::uint32_t* at, std::uint32_t value) {
-    return emulator::exchange(at, *at < value ? value : *at);
+inline std::int32_t atomic_or(std::int32_t* at, std::int32_t bits) {
+    return emulator::exchange(at, *at | bits);
 }
 
 inline int count_bits(std::uint32_t bits) {
@@ -227,9 +215,6 @@ inline float reciprocal(float x) {
     if (std::fpclassify(exact) != FP_NORMAL) return exact;
     const std::uint32_t spread = float_bits(x) * 2654435761u;
     return bits_float(float_bits(exact) + (spread >> 16) % 5u - 2u);
-}
-inline float inverse_square_root(float x) {
-    return 1.0f / std::sqrt(x);
 }
 inline float exponential_of(float x) {
     return std::exp(x);

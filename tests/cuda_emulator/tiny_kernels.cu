@@ -54,7 +54,7 @@ KERNEL(all_collectives, TinyParams, 32) {
     out[3] = shuffle(all_lanes, lane() * 10, 5);
     out[4] = shuffle_xor(all_lanes, lane(), 3);
     out[5] = shuffle_up(all_lanes, lane(), 2);
-    out[6] = shuffle_down(all_lanes, lane(), 2);
+    out[6] = warp_index();
     if (odd) {
         out[7] = count_bits(ballot(0xaaaaaaaau, lane() > 16));
     } else {
@@ -68,14 +68,12 @@ KERNEL(all_collectives, TinyParams, 32) {
 
 KERNEL(block_votes, TinyParams, 96) {
     const int count = sync_block_count(thread_index() % 3 == 0);
-    const bool any = sync_block_or(thread_index() == 95);
-    const bool none = sync_block_or(false);
-    p.numbers[thread_index()] = count * 4 + any * 2 + none;
+    p.numbers[thread_index()] = count;
 }
 
 KERNEL(atomics, TinyParams, 64) {
     atomic_add(p.numbers, 1);
-    atomic_max(p.numbers + 1, static_cast<int32_t>(block_index() * 64) + thread_index());
+    atomic_or(p.numbers + 1, 1 << (thread_index() % 16));
     atomic_add(reinterpret_cast<unsigned long long*>(p.numbers + 2), 0x100000000ull);
     const uint32_t ticket = atomic_add(reinterpret_cast<uint32_t*>(p.numbers + 4), 1u);
     p.numbers[8 + ticket] = thread_index();
@@ -149,11 +147,18 @@ KERNEL(take_too_much_shared, TinyParams, 32) {
 
 KERNEL(numbers_of_math, TinyParams, 32) {
     const float x = p.values[0];
-    const float results[] = {
-        fused(x, x, -2.0f),     exponential(x), exponential_of(x), reciprocal(x),
-        inverse_square_root(x), square_root(x), logarithm(x),      ceiling(x),
-        floor_of(-x),           absolute(-x),   minimum(x, 1.0f),  maximum(x, bits_float(0x7fc00000u))};
-    for (int i = 0; i < 12; ++i) p.values[1 + i] = results[i];
+    const float results[] = {fused(x, x, -2.0f),
+                             exponential(x),
+                             exponential_of(x),
+                             reciprocal(x),
+                             square_root(x),
+                             logarithm(x),
+                             ceiling(x),
+                             floor_of(-x),
+                             absolute(-x),
+                             minimum(x, 1.0f),
+                             maximum(x, bits_float(0x7fc00000u))};
+    for (int i = 0; i < 11; ++i) p.values[1 + i] = results[i];
     p.numbers[0] = static_cast<int32_t>(float_bits(1.0f));
     p.numbers[1] = absolute(-3);
     p.numbers[2] = minimum(4, 3) + maximum(40, 30);

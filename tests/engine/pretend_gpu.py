@@ -26,10 +26,49 @@ class Counts:
     def __init__(self) -> None:
         self.reads: list[str] = []
         self.plain_uploads: list[str] = []
+        self.event_waits: list[str] = []  # for events that had not passed
 
     def clear(self) -> None:
         self.reads.clear()
         self.plain_uploads.clear()
+        self.event_waits.clear()
+
+
+class Timeline:
+    """What is queued on the device, and how far the host knows it to have come.
+
+    The device is as slow as can be: it does nothing before somebody waits for it.
+    """
+
+    queued = 0
+    done = 0
+
+    @classmethod
+    def wait(cls) -> None:
+        cls.done = cls.queued
+
+
+class PretendEvent:
+    """A mark on the stream."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self._place: int | None = None
+
+    def record(self, stream: object = None) -> None:
+        Timeline.queued += 1
+        self._place = Timeline.queued
+
+    def query(self) -> bool:
+        return self._place is not None and self._place <= Timeline.done
+
+    def synchronize(self) -> None:
+        assert self._place is not None
+        if not self.query():
+            COUNTS.event_waits.append(_module())
+            Timeline.done = self._place
+
+    def elapsed_time(self, other: "PretendEvent") -> float:
+        return 0.0
 
 
 def _module() -> str:
@@ -44,6 +83,11 @@ def _module() -> str:
 
 
 COUNTS = Counts()
+
+
+def _count_read() -> None:
+    COUNTS.reads.append(_module())
+    Timeline.wait()
 
 
 class PretendTensor(Tensor):
@@ -70,8 +114,11 @@ class PretendTensor(Tensor):
     def __repr__(self, **_: Any) -> str:
         return f"PretendTensor({self.numbers!r})"
 
+    def data_ptr(self) -> int:
+        return self.numbers.data_ptr()
+
     def tolist(self) -> Any:
-        COUNTS.reads.append(_module())
+        _count_read()
         return self.numbers.detach().tolist()
 
     @classmethod
@@ -90,8 +137,9 @@ def run_on_gpu(function: Any, arguments: Any, words: dict[str, Any]) -> Any:
     is_copy = name in ("aten::_to_copy", "aten::copy_")
     if there and not is_copy and any(tensor.dim() > 0 for tensor in here):
         raise RuntimeError(f"{name}: expected all tensors to be on the same device, found two")
+    Timeline.queued += 1
     if there and name in _READS:
-        COUNTS.reads.append(_module())
+        _count_read()
     if wanted is not None and torch.device(wanted).type == GPU.type:
         if here and not words.get("non_blocking", False):
             COUNTS.plain_uploads.append(_module())
@@ -100,7 +148,7 @@ def run_on_gpu(function: Any, arguments: Any, words: dict[str, Any]) -> Any:
     else:
         back_to_main = wanted is not None and torch.device(wanted).type == "cpu"
         if back_to_main and there:
-            COUNTS.reads.append(_module())
+            _count_read()
     bare_arguments, bare_words = tree_map(
         lambda value: value.numbers if isinstance(value, PretendTensor) else value,
         (arguments, words),
@@ -152,6 +200,8 @@ def pretend_gpu(monkeypatch: pytest.MonkeyPatch, *, free_bytes: int = 2**30) -> 
     """Meanwhile `GPU` can be used, with so much memory free."""
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "mem_get_info", lambda device=None: (free_bytes, 2 * free_bytes))
+        patch.setattr(torch.cuda, "Event", PretendEvent)
+        patch.setattr(torch.cuda, "current_stream", lambda device=None: None)
         patch.setattr(Tensor, "pin_memory", lambda self, device=None: self)
         patch.setattr(torch, "tensor", _tensor)
         patch.setattr(Tensor, "new_tensor", _new_tensor)

@@ -36,10 +36,9 @@ class Event:
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: object())
     monkeypatch.setattr(Event, "has_passed", False)
     with pretend_gpu(monkeypatch) as counts:
+        monkeypatch.setattr(torch.cuda, "Event", Event)
         yield counts
 
 

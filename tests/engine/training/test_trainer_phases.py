@@ -118,7 +118,7 @@ def test_an_error_after_the_refine_of_a_step_leaves_no_trace_either(
         trainer.step_once()
     before = bits(trainer)
 
-    def fails(*arguments: object) -> None:
+    def fails(*arguments: object, **named: object) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patch:

@@ -48,7 +48,7 @@ def spied(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, called)
 
-    spy(trainer_module, "checked_gradients")
+    spy(trainer_module, "require_finite_step")
     spy(trainer.strategy, "observe")
     spy(trainer.strategy, "refine")
     spy(trainer.model, "lower_opacities")
@@ -65,7 +65,7 @@ def test_an_ordinary_step_goes_backward_statistics_optimiser_clear(
     calls = spied(trainer, monkeypatch)
     trainer.step_once()
     everything = " ".join(SHAPES)
-    assert calls[:4] == ["checked_gradients", "observe", f"step {everything}", "clear_gradients"]
+    assert calls[:4] == ["require_finite_step", "observe", f"step {everything}", "clear_gradients"]
 
 
 def test_on_a_refine_step_the_optimiser_finds_no_gradient_and_moves_nothing(
@@ -79,7 +79,7 @@ def test_on_a_refine_step_the_optimiser_finds_no_gradient_and_moves_nothing(
     result = trainer.step_once()
     assert result.refined is not None
     assert result.reset is None
-    assert calls[:4] == ["checked_gradients", "observe", "refine", "step "]
+    assert calls[:4] == ["require_finite_step", "observe", "refine", "step "]
     for name, tensor in trainer.model.items():
         assert torch.equal(tensor, before[name])
         assert trainer.optimizer.groups[name].steps == counts[name]
@@ -94,7 +94,7 @@ def test_on_a_reset_step_the_opacities_alone_are_skipped(monkeypatch: pytest.Mon
     assert result.reset == 0.01
     assert result.refined is None
     moved = " ".join(name for name in SHAPES if name != "opacity_logits")
-    assert calls[:4] == ["checked_gradients", "observe", "lower_opacities", f"step {moved}"]
+    assert calls[:4] == ["require_finite_step", "observe", "lower_opacities", f"step {moved}"]
     assert not torch.equal(trainer.model.means, before["means"])
     # the logit of 0.01 in float32, to the bit: the optimiser did not touch it
     highest = torch.tensor(math.log(0.01 / 0.99))
