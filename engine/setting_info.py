@@ -37,10 +37,15 @@ def setting(
     maximum: float | None = None,
     scale: Scale = Scale.LINEAR,
     unit: str = "",
+    zero: str = "",
     applies: Applies = Applies.NOW,
     changes_loss: bool = False,
 ) -> Any:
-    """Declare one setting; `changes_loss` marks those that make loss before and after differ."""
+    """Declare one setting.
+
+    `zero` names 0 where that is no amount, such as "never"; `changes_loss` marks those that make
+    loss before and after differ.
+    """
     return dataclasses.field(
         default=default,
         metadata={
@@ -50,6 +55,7 @@ def setting(
             "maximum": maximum,
             "scale": scale,
             "unit": unit,
+            "zero": zero,
             "applies": applies,
             "changes_loss": changes_loss,
         },
@@ -71,6 +77,7 @@ class SettingInfo:
     maximum: float | None
     scale: Scale
     unit: str
+    zero: str  # what 0 is called, "" where it is a number like any other
     meaning: str
     applies: Applies
     changes_loss: bool
@@ -109,6 +116,8 @@ class SettingInfo:
             words = {"true": True, "yes": True, "on": True, "1": True}
             words |= {"false": False, "no": False, "off": False, "0": False}
             return words.get(stripped.lower(), text)
+        if self.zero and stripped.lower() == self.zero:
+            return 0
         try:
             number = float(stripped.replace(",", "").replace("_", ""))
         except ValueError:

@@ -189,6 +189,7 @@ class OpacityReset:
         maximum=100_000,
         scale=Scale.LOG,
         unit="steps",
+        zero="never",
     )
     opacity_reset_value: float = setting(
         0.01,
@@ -255,6 +256,7 @@ class FasterSteps:
         minimum=0,
         maximum=3,
         unit="halvings",
+        zero="never",
         changes_loss=True,
     )
     coarse_steps: int = setting(
@@ -292,6 +294,7 @@ class FasterSteps:
         maximum=100_000,
         scale=Scale.LOG,
         unit="steps",
+        zero="never",
     )
 
 
@@ -317,6 +320,7 @@ class Run:
         maximum=100_000,
         scale=Scale.LOG,
         unit="steps",
+        zero="never",
     )
     checkpoint_interval: int = setting(
         5_000,
@@ -326,6 +330,7 @@ class Run:
         maximum=100_000,
         scale=Scale.LOG,
         unit="steps",
+        zero="never",
     )
     seed: int = setting(
         0,
@@ -348,6 +353,7 @@ class SceneSettings:
         label="resolution",
         minimum=0,
         maximum=16_384,
+        zero="full size",
         applies=Applies.RESTART,
     )
     test_every: int = setting(
@@ -358,6 +364,7 @@ class SceneSettings:
         minimum=0,
         maximum=1_000,
         unit="photos",
+        zero="none",
         applies=Applies.RESTART,
     )
     random_points: int = setting(
@@ -444,6 +451,7 @@ class Device:
         label="threads",
         minimum=0,
         maximum=256,
+        zero="all cores",
     )
     low_priority: bool = setting(
         False,

@@ -48,18 +48,23 @@ def _group_label(info: SettingInfo) -> str:
 
 
 def _row(info: SettingInfo) -> str:
-    unit = f" {info.unit}" if info.unit else ""
     meaning = info.meaning
     if info.changes_loss:
         meaning += " The loss before and after a change is not comparable."
     cells = (
         f"`{info.flag}`",
-        f"{_number(info.default)}{unit}",
+        _default(info),
         _allowed(info),
         WORDS[info.applies],
         meaning,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _default(info: SettingInfo) -> str:
+    unit = f" {info.unit}" if info.unit else ""
+    is_named = info.zero and info.default == 0
+    return f"0 ({info.zero})" if is_named else f"{_number(info.default)}{unit}"
 
 
 def _allowed(info: SettingInfo) -> str:

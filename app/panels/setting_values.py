@@ -82,7 +82,9 @@ def slider_scale(info: SettingInfo) -> SliderScale | None:
 
 
 def format_value(info: SettingInfo, value: Value, with_unit: bool = False) -> str:
-    """A value as the panel writes it: `3,000 steps`, `1.6e-4`, `0.008`, `on`."""
+    """A value as the panel writes it: `3,000 steps`, `1.6e-4`, `0.008`, `on`, `never`."""
+    if info.zero and value == 0:
+        return info.zero
     if info.kind is bool:
         return "on" if value else "off"
     if info.kind is str:
