@@ -20,7 +20,12 @@ ALWAYS = frozenset(State) - {State.CLOSING}
 WITH_SCENE = LEGAL[m.Save] | {State.LOADING}
 # a finished run goes on by Continue, for as many steps as the banner says
 NOT_FINISHED = frozenset(State) - {State.FINISHED}
-MAIN_WORDS = {State.TRAINING: "Pause", State.PAUSED: "Resume", State.FINISHED: "Continue"}
+MAIN_WORDS = {
+    State.TRAINING: "Pause",
+    State.PAUSED: "Resume",
+    State.FAILED: "Resume",
+    State.FINISHED: "Continue",
+}
 
 
 @dataclasses.dataclass(frozen=True)

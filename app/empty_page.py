@@ -3,7 +3,15 @@
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.actions import Actions
 from app.flow_layout import FlowLayout
@@ -64,11 +72,20 @@ class EmptyPage(QWidget):
         row.addStretch(1)
         row.addWidget(block, 100)
         row.addStretch(1)
+        content = QWidget()
+        around = QVBoxLayout(content)
+        around.setContentsMargins(16, 16, 16, 16)
+        around.addStretch(2)
+        around.addLayout(row)
+        around.addStretch(3)
+        area = QScrollArea(self)  # below an error in a low window there is not room for all
+        area.setWidget(content)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         outer = QVBoxLayout(self)
-        outer.setContentsMargins(16, 16, 16, 16)
-        outer.addStretch(2)
-        outer.addLayout(row)
-        outer.addStretch(3)
+        outer.setContentsMargins(1, 1, 1, 1)
+        outer.addWidget(area)
         self.set_recent([])
 
     def set_recent(self, scenes: list[Path]) -> None:

@@ -96,8 +96,7 @@ class StatusBar(QWidget):
         elif isinstance(event, Refined):
             self._splats = event.splats
         elif isinstance(event, SceneOpened):
-            self._stepped, self._splats, self._saved_at, self._step = None, 0, None, 0
-            self._show_folder(None)
+            self._forget_run()
         elif isinstance(event, RunStarted):
             self._device, self._iterations = event.device, int(event.settings["iterations"])
             self._step, self._saved_at = event.step, None
@@ -114,7 +113,13 @@ class StatusBar(QWidget):
     def set_state(self, state: State) -> None:
         """Show the state at once."""
         self.state = state
+        if state is State.EMPTY:
+            self._forget_run()
         self.refresh()
+
+    def _forget_run(self) -> None:
+        self._stepped, self._splats, self._saved_at, self._step = None, 0, None, 0
+        self._show_folder(None)
 
     def set_viewport_reason(self, reason: str) -> None:
         """How the view is drawn and why, for the tooltip."""

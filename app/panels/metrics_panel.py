@@ -26,6 +26,7 @@ from engine.messages import (
     SceneOpened,
     SettingApplied,
     ShDegreeRaised,
+    State,
     Stepped,
 )
 from engine.settings import setting_info
@@ -127,6 +128,14 @@ class MetricsPanel(Panel):
             case _:
                 return
         self._repaint_soon()
+
+    def set_state(self, state: State) -> None:
+        """Forget the curves where no run is open."""
+        super().set_state(state)
+        if state is State.EMPTY:
+            self.history.clear()
+            self._zoom = None
+            self._repaint_soon()
 
     def set_colors(self, colors: Palette) -> None:
         """Repaint in the colours of a theme."""

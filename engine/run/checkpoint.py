@@ -105,15 +105,22 @@ def load_checkpoint(path: Path) -> Checkpoint:
             tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
-            f"{path} is cut short or damaged ({error}). Use an earlier checkpoint of the run: move "
-            "this file away and continue again.",
-            path=path,
+            f"{path} is cut short or damaged ({error}). {_way_round(path)}", path=path
         ) from error
     try:
         facts = json.loads(metadata["facts"])
     except (KeyError, ValueError) as error:
         raise CheckpointError(f"{path} has a damaged header: {error}.", path=path) from error
     return Checkpoint(path=path, tensors=tensors, facts=facts)
+
+
+def _way_round(damaged: Path) -> str:
+    """What can be done without that checkpoint."""
+    names = (item.name for item in damaged.parent.glob(f"*{damaged.suffix}"))
+    earlier = max((name for name in names if name < damaged.name), default=None)
+    if earlier is None:
+        return f"There is no earlier one in {damaged.parent}; begin a new run."
+    return f"Move it away to go on from the earlier {earlier}."
 
 
 def _require_version(path: Path, metadata: Mapping[str, str]) -> None:

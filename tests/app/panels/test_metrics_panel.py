@@ -16,6 +16,7 @@ from engine.messages import (
     Refined,
     SettingApplied,
     ShDegreeRaised,
+    State,
 )
 from tests.app.panels.engine_events import photo, run_started, scene_opened, stepped
 
@@ -79,6 +80,16 @@ def test_plots_are_drawn_at_most_twice_a_second(
         qtbot.wait(20)
     # At least 1.2 s have passed; a loaded machine only makes the drawings fewer per event.
     assert 1 <= count <= 60 / 5
+
+
+def test_curves_go_with_the_run_that_they_were_of(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped([1, 2, 3]))
+    panel.handle(ShDegreeRaised(1, 2, 1))
+    drawn(panel, qtbot)
+    panel.set_state(State.EMPTY)
+    drawn(panel, qtbot)
+    assert len(panel.loss.data("total")[0]) == 0
+    assert panel.history.marks == []
 
 
 def test_marks_stand_where_things_happened(panel: MetricsPanel) -> None:

@@ -1,6 +1,7 @@
 """What the line at the bottom says of the device."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QObject
@@ -8,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.status_bar import StatusBar
 from engine.gpu_readings import GpuReading
-from engine.messages import State
+from engine.messages import Saved, State
 from tests.app.panels.engine_events import run_started, stepped
 
 
@@ -26,6 +27,15 @@ def test_memory_and_load_of_the_gpu_are_shown_where_the_driver_tells_them(bar):
     bar.handle(dataclasses.replace(stepped([3]), gpu=reading))
     bar.refresh()
     assert "GPU 3.1 GB of 24.0 GB, 87% busy" in bar.facts.toolTip()
+
+
+def test_where_no_scene_is_open_nothing_is_told_of_the_run_before(bar):
+    bar.handle(stepped([3]))
+    bar.handle(Saved(1, 3, Path("c.safetensors"), 0.1))
+    bar.set_state(State.EMPTY)
+    assert bar.facts.full_text == "No scene"
+    assert bar.saved.text() == ""
+    assert bar.folder_button.isHidden()
 
 
 def test_without_readings_nothing_is_said_of_a_gpu(bar):

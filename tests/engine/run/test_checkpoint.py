@@ -71,7 +71,11 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, size: int) -> None:
     with pytest.raises(CheckpointError, match="cut short or damaged") as caught:
         load_checkpoint(path)
     assert caught.value.path == path
-    assert "earlier checkpoint" in str(caught.value)
+    assert "no earlier one" in str(caught.value)
+    for name in ("a", "b", "d"):
+        save(tmp_path / f"{name}.safetensors")
+    with pytest.raises(CheckpointError, match=r"go on from the earlier b\.safetensors"):
+        load_checkpoint(path)
 
 
 def test_a_newer_version_is_refused_with_both_numbers(

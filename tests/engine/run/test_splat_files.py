@@ -213,7 +213,7 @@ def test_a_point_cloud_is_told_from_splats(tmp_path: Path) -> None:
 def test_a_compressed_file_is_called_so(tmp_path: Path) -> None:
     names = [f"packed_{what}" for what in ("position", "rotation", "scale", "color")]
     path = write_text(tmp_path / "s.compressed.ply", names, [[0.0] * 4])
-    with pytest.raises(ExportError, match="is a compressed splat file .* Export it uncompressed"):
+    with pytest.raises(ExportError, match=r"is a compressed splat file .* Export it uncompressed"):
         read_splats(path)
 
 
