@@ -35,7 +35,7 @@ from engine.training.space_order import morton_order
 from engine.training.trainer import Trainer
 
 Row = dict[str, object]
-ROUNDS = 15
+ROUNDS = 6
 STEPS_A_TURN = 8  # among them as many that train all colour as there are in a long run
 
 VARIANTS = {
