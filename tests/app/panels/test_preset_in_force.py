@@ -54,7 +54,12 @@ def test_a_resumed_run_of_a_preset_file_in_force_stays_with_it(desk: Desk) -> No
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
-    [("coarse_halvings", "1", 1), ("coarse_steps", "400", 400), ("sh_rest_interval", "7", 7)],
+    [
+        ("coarse_halvings", "1", 1),
+        ("coarse_steps", "400", 400),
+        ("sh_rest_interval", "7", 7),
+        ("morton_interval", "700", 700),
+    ],
 )
 def test_faster_steps_are_changed_and_undone_like_any_other(
     desk: Desk, name: str, text: str, value: Value
