@@ -3,7 +3,6 @@
 Truth is the public `rasterize`, finite differences and closed forms.
 """
 
-import math
 from typing import Any
 
 import pytest
@@ -12,69 +11,12 @@ from torch import Tensor
 
 from cuda_rasterizer import RasterizerError, rasterize
 from cuda_rasterizer.diff_gaussian_rasterization import (
-    GaussianRasterizationSettings,
     GaussianRasterizer,
 )
 from cuda_rasterizer.reference_projection import covariances
 from tests.cuda_rasterizer import scenes
+from tests.cuda_rasterizer.drop_in import arguments_of, settings_for
 from tests.cuda_rasterizer.scenes import SplatScene
-
-
-class MiniCam:
-    """A camera as such programs keep it: transposed matrices, fields of view, a centre."""
-
-    def __init__(self, scene: SplatScene, shift: tuple[float, float] = (0.0, 0.0)) -> None:
-        fx, fy = (float(scene.intrinsics[i, i]) for i in range(2))
-        self.image_width, self.image_height = scene.width, scene.height
-        self.FoVx = 2 * math.atan(scene.width / (2 * fx))
-        self.FoVy = 2 * math.atan(scene.height / (2 * fy))
-        self.world_view_transform = scene.world_to_camera.T.contiguous()
-        near, far = 0.01, 100.0
-        projection = torch.tensor(
-            [
-                [1 / math.tan(self.FoVx / 2), 0.0, shift[0], 0.0],
-                [0.0, 1 / math.tan(self.FoVy / 2), shift[1], 0.0],
-                [0.0, 0.0, far / (far - near), -far * near / (far - near)],
-                [0.0, 0.0, 1.0, 0.0],
-            ],
-            dtype=scene.means.dtype,
-        )
-        self.full_proj_transform = self.world_view_transform @ projection.T
-        self.camera_center = torch.linalg.inv(self.world_view_transform)[3, :3]
-
-
-def settings_for(scene: SplatScene, **changes: Any) -> GaussianRasterizationSettings:
-    camera = MiniCam(scene, changes.pop("shift", (0.0, 0.0)))
-    background = scene.background if scene.background is not None else torch.zeros(3)
-    values: dict[str, Any] = {
-        "image_height": camera.image_height,
-        "image_width": camera.image_width,
-        "tanfovx": math.tan(camera.FoVx * 0.5),
-        "tanfovy": math.tan(camera.FoVy * 0.5),
-        "bg": background,
-        "scale_modifier": 1.0,
-        "viewmatrix": camera.world_view_transform,
-        "projmatrix": camera.full_proj_transform,
-        "sh_degree": 0 if scene.sh is None else 3,
-        "campos": camera.camera_center,
-        "prefiltered": False,
-        "debug": False,
-    }
-    return GaussianRasterizationSettings(**{**values, **changes})
-
-
-def arguments_of(scene: SplatScene) -> dict[str, Any]:
-    means2D = torch.zeros(len(scene.means), 3, dtype=scene.means.dtype)
-    return {
-        "means3D": scene.means,
-        "means2D": means2D.requires_grad_(),
-        "shs": scene.sh,
-        "colors_precomp": scene.features,
-        "opacities": scene.opacities[:, None],
-        "scales": scene.scales,
-        "rotations": scene.quaternions,
-        "cov3D_precomp": None,
-    }
 
 
 def public(scene: SplatScene, backend: str, **options: Any) -> Any:
@@ -276,158 +218,3 @@ def test_the_environment_names_the_backend(monkeypatch):
     monkeypatch.setenv("SPLATSCOPE_BACKEND", "no-such-thing")
     with pytest.raises(RasterizerError, match="no backend 'no-such-thing'"):
         GaussianRasterizer(settings_for(scene))(**arguments_of(scene))
-
-
-WRONG_ARGUMENTS = {
-    "both shapes": ({"cov3D_precomp": torch.ones(10, 6)}, "cov3D_precomp, but not both"),
-    "long covariances": (
-        {"cov3D_precomp": torch.ones(10, 9), "scales": None, "rotations": None},
-        r"shape \(10, 9\); expected \(splats, 6\)",
-    ),
-    "no scales": ({"scales": None}, "scales are missing"),
-    "no rotations": ({"rotations": None}, "rotations are missing"),
-    "no colours": ({"colors_precomp": None}, "neither shs nor colors_precomp"),
-    "two colours": ({"shs": torch.ones(10, 1, 3)}, "both shs and colors_precomp"),
-    "means2D too few": ({"means2D": torch.ones(9, 3).requires_grad_()}, r"means2D has shape \(9"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_ARGUMENTS)
-def test_arguments_that_do_not_fit_are_refused_with_the_reason(case):
-    scene = scenes.random_scene(8, 10)
-    changes, message = WRONG_ARGUMENTS[case]
-    with pytest.raises(RasterizerError, match=message):
-        GaussianRasterizer(settings_for(scene), "reference")(**{**arguments_of(scene), **changes})
-
-
-def wrong_settings(case: str, right: GaussianRasterizationSettings) -> dict[str, Any]:
-    return {
-        "view not transposed": {"viewmatrix": right.viewmatrix.T},
-        "projection not transposed": {"projmatrix": right.projmatrix.T},
-        "projection alone": {"projmatrix": torch.linalg.inv(right.viewmatrix) @ right.projmatrix},
-        "another field of view": {"tanfovx": 2 * right.tanfovx},
-        "another centre": {"campos": right.campos + 0.1},
-        "scaled view": {"viewmatrix": right.viewmatrix * 2},
-        "no projection": {"projmatrix": torch.zeros(4, 4, dtype=torch.float64)},
-    }[case]
-
-
-@pytest.mark.parametrize(
-    ("case", "message"),
-    [
-        ("view not transposed", "viewmatrix is not the transposed"),
-        ("projection not transposed", "projmatrix is not viewmatrix times"),
-        ("projection alone", "projmatrix is not viewmatrix times"),
-        ("another field of view", "projmatrix is not viewmatrix times"),
-        ("another centre", "campos is"),
-        ("scaled view", "viewmatrix is not the transposed"),
-        ("no projection", "projmatrix is not viewmatrix times"),
-    ],
-)
-def test_cameras_that_contradict_themselves_are_refused(case, message):
-    scene = scenes.random_scene(9, 3)
-    right = settings_for(scene)
-    settings = right._replace(**wrong_settings(case, right))
-    with pytest.raises(RasterizerError, match=message):
-        GaussianRasterizer(settings, "reference")(**arguments_of(scene))
-
-
-def test_float32_matrices_far_from_the_origin_are_accepted():
-    scene = scenes.random_scene(10, 3)
-    pose = scene.world_to_camera.clone()
-    pose[:3, 3] = torch.tensor([800.0, -500.0, 300.0])
-    scene = scene.replace(world_to_camera=pose).to(torch.float32)
-    GaussianRasterizer(settings_for(scene), "reference")(**arguments_of(scene))
-
-
-# --- a training loop as it is published ----------------------------------------------------------
-
-
-class GaussianModel:
-    """Parameters and densification statistics by the names that such programs give them."""
-
-    def __init__(self, scene: SplatScene) -> None:
-        self._xyz = scene.means.clone().requires_grad_()
-        self._features = scene.sh.clone().requires_grad_()
-        self._scaling = scene.scales.log().requires_grad_()
-        self._rotation = scene.quaternions.clone().requires_grad_()
-        self._opacity = torch.logit(scene.opacities[:, None], eps=1e-3).requires_grad_()
-        count = len(scene.means)
-        self.xyz_gradient_accum = torch.zeros(count, 1)
-        self.denom = torch.zeros(count, 1)
-        self.max_radii2D = torch.zeros(count)
-        parameters = [self._xyz, self._features, self._scaling, self._rotation, self._opacity]
-        self.optimizer = torch.optim.Adam(parameters, lr=1e-2, eps=1e-15)
-
-    def add_densification_stats(self, viewspace_point_tensor: Tensor, update_filter: Tensor):
-        self.xyz_gradient_accum[update_filter] += torch.norm(
-            viewspace_point_tensor.grad[update_filter, :2], dim=-1, keepdim=True
-        )
-        self.denom[update_filter] += 1
-
-
-def render(viewpoint_camera: MiniCam, pc: GaussianModel, bg_color: Tensor, backend: str):
-    screenspace_points = torch.zeros_like(pc._xyz, requires_grad=True) + 0
-    screenspace_points.retain_grad()
-    raster_settings = GaussianRasterizationSettings(
-        image_height=int(viewpoint_camera.image_height),
-        image_width=int(viewpoint_camera.image_width),
-        tanfovx=math.tan(viewpoint_camera.FoVx * 0.5),
-        tanfovy=math.tan(viewpoint_camera.FoVy * 0.5),
-        bg=bg_color,
-        scale_modifier=1.0,
-        viewmatrix=viewpoint_camera.world_view_transform,
-        projmatrix=viewpoint_camera.full_proj_transform,
-        sh_degree=1,
-        campos=viewpoint_camera.camera_center,
-        prefiltered=False,
-        debug=False,
-        antialiasing=False,
-    )
-    rasterizer = GaussianRasterizer(raster_settings=raster_settings, backend=backend)
-    rendered_image, radii, depth_image = rasterizer(
-        means3D=pc._xyz,
-        means2D=screenspace_points,
-        shs=pc._features,
-        colors_precomp=None,
-        opacities=torch.sigmoid(pc._opacity),
-        scales=torch.exp(pc._scaling),
-        rotations=torch.nn.functional.normalize(pc._rotation),
-        cov3D_precomp=None,
-    )
-    return {
-        "render": rendered_image.clamp(0, 1),
-        "viewspace_points": screenspace_points,
-        "visibility_filter": (radii > 0).nonzero(),
-        "radii": radii,
-        "depth": depth_image,
-    }
-
-
-def test_a_published_training_loop_learns_and_finds_what_to_densify(backend):
-    truth = scenes.random_scene(11, 30, 32, 16, sh_degree=1, dtype=torch.float32)
-    camera = MiniCam(truth)
-    background = torch.zeros(3)
-    gt_image = render(camera, GaussianModel(truth), background, backend)["render"].detach()
-    start = truth.replace(means=truth.means + 0.05, sh=torch.zeros_like(truth.sh))
-    gaussians = GaussianModel(start)
-    losses = []
-    for _ in range(8 if backend != "cuda" else 4):  # the emulator is slow
-        package = render(camera, gaussians, background, backend)
-        visibility_filter, radii = package["visibility_filter"], package["radii"]
-        loss = (package["render"] - gt_image).abs().mean()
-        loss.backward()
-        losses.append(loss.item())
-        with torch.no_grad():
-            gaussians.max_radii2D[visibility_filter] = torch.max(
-                gaussians.max_radii2D[visibility_filter], radii[visibility_filter]
-            )
-            gaussians.add_densification_stats(package["viewspace_points"], visibility_filter)
-            gaussians.optimizer.step()
-            gaussians.optimizer.zero_grad(set_to_none=True)
-    assert losses[-1] < 0.9 * losses[0]
-    grads = gaussians.xyz_gradient_accum / gaussians.denom
-    grads[grads.isnan()] = 0.0
-    selected = torch.where(torch.norm(grads, dim=-1) >= 2e-4, True, False)
-    assert 0 < int(selected.sum()) <= len(truth.means)
-    assert gaussians.max_radii2D.max() > 0
