@@ -6,6 +6,7 @@ CXX_FILES := $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/* scripts/
 CXX_FILES += $(wildcard $(foreach kind,h cpp cu,cuda_rasterizer/cuda/*.$(kind) tests/cuda_emulator/*.$(kind)))
 SCENE ?= demo
 ARGS ?=
+SPLIT := -n 2
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint format bench screenshot demo-scene
@@ -26,10 +27,10 @@ install: .venv/packages.stamp .venv/kernels.stamp  ## make .venv, install everyt
 demo: install  ## train the built-in scene in the window, or without one where there is no display
 	@$(PYTHON_BIN) -m app.demo $(ARGS)
 
-test:  ## run the whole test suite, set-up included
+test:  ## run the whole test suite by two workers, set-up included; ARGS are for one process
 	@scripts/system_packages.sh
 	@$(MAKE) --no-print-directory install
-	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest $(ARGS)
+	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest $(or $(ARGS),$(SPLIT))
 
 lint: install  ## check style, types, imports between layers, and the format of the C++ sources
 	.venv/bin/ruff check .

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.cuda_emulator.fixtures"]
+pytest_plugins = ["tests.cuda_emulator.fixtures", "tests.splitting"]
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.cores import own_cores
+
 FOLDER = Path(__file__).parent
 FLAGS = (
     *("-std=c++17", "-O2", "-fPIC", "-fno-exceptions", "-ffp-contract=off", "-fno-math-errno"),
@@ -73,7 +75,7 @@ def build(
                 _run([*command, *extra, "-c", str(source.resolve()), "-o", str(item)])
             return item
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(own_cores()) as pool:
             objects = list(pool.map(compiled, [*cu_files, FOLDER / "emulator.cpp"]))
         library = cache / f"emulated-{_digest(map(str, objects))}.so"
         if not library.is_file():

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from xdist.workermanage import WorkerController
 
 from cuda_rasterizer.cuda import sources
 from cuda_rasterizer.cuda.launches import use_launcher
@@ -67,6 +68,8 @@ COVERING = {
     "test_fast_backends_equal_reference",
 }
 """Files whose tests, all together, reach every branch of the kernels."""
+COUNTING = COVERING | {"test_kernel_coverage"}
+"""Files that one process runs, because the counts are of a process."""
 
 
 @pytest.fixture
@@ -90,6 +93,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kernel_report(pytestconfig: pytest.Config) -> list[str]:
     """Lines added here are printed at the end of the session."""
     return pytestconfig.stash.setdefault(REPORT, [])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hands a worker's lines over to the process that prints."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["kernel_report"] = config.stash.get(REPORT, [])
+
+
+@pytest.hookimpl(optionalhook=True)  # unknown with `-p no:xdist`
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Takes a worker's lines; one that died has none."""
+    lines = getattr(node, "workeroutput", {}).get("kernel_report", [])
+    node.config.stash.setdefault(REPORT, []).extend(lines)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,7 +5,6 @@ memory: each is hot, and a spill costs more than any trick saves. Where nvcc lie
 the same files.
 """
 
-import os
 import platform
 import re
 import shutil
@@ -21,6 +20,7 @@ from cuda_rasterizer.cuda import nvrtc, sources
 from cuda_rasterizer.cuda.cubin_cache import cache_key
 from cuda_rasterizer.cuda.layout_header import LAYOUT_HEADER
 from cuda_rasterizer.cuda.structures import CUDA_STRUCTURES
+from tests.cores import own_cores
 
 HAS_NVRTC = sys.platform == "linux" and platform.machine() == "x86_64"  # as pyproject.toml has it
 pytestmark = [
@@ -110,7 +110,7 @@ def needs(kernel_report: list[str], pytestconfig: pytest.Config) -> list[Needs]:
         return needs_in(once(pytestconfig.cache, module, target, compiler.version, compiled))
 
     pairs = [(module, number) for number in known for module in sources.modules()]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(own_cores()) as pool:
         found = [need for part in pool.map(compile_one, pairs) for need in part]
     kernel_report += [f"NVRTC {compiler.version}", *_table(found)]
     return found
@@ -184,6 +184,6 @@ def test_nvcc_compiles_the_same_files(tmp_path, pytestconfig):
 
         return once(pytestconfig.cache, module, f"sm_{architecture}", version.stdout, compiled)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(own_cores()) as pool:
         for said in pool.map(compile_one, sources.modules()):
             assert said == "compiled"

@@ -5,15 +5,16 @@ import pytest
 from tests.packaging.installed_program import (
     NATIVE,
     build_wheel,
+    hasty_compiler,
     install_in_empty_venv,
     run_installed,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # a minute where nothing else goes on
 
 
 def test_the_wheel_alone_trains_the_demo_with_its_kernels(tmp_path):
-    built = build_wheel(tmp_path, **{NATIVE: "1"})
+    built = build_wheel(tmp_path, CXX=hasty_compiler(tmp_path), **{NATIVE: "1"})
     assert built.returncode == 0, built.stdout + built.stderr
     (wheel,) = (tmp_path / "wheel").glob("*.whl")
     assert "-py3-none-" in wheel.name, "the kernels know no Python: one wheel serves every version"
