@@ -253,20 +253,13 @@ class Strip {
         }
         const bool counts = row >= row_begin_ && row < row_end_;
         const int64_t side = margin_ * stride_of();
-        const Vector c1 = broadcast(Real(ssim_c1)), c2 = broadcast(Real(ssim_c2));
         Vector similarities{};
         for (int64_t at = 0; at < end_ - begin_ + 2 * side; at += width) {
-            Vector blurred[field_count];
-            for (int f = 0; f < field_count; ++f)
-                blurred[f] = blur_across(weights_, field(row_of_group, f) + at, stride_of());
-            const Similarity<Vector> s =
-                similarity_of(blurred[0], blurred[1], blurred[2], blurred[3], c1, c2);
             const int64_t n = begin_ - side + at;
-            similarities += inside<Real>(s.value, n, begin_, end_);
-            if (!p_.gradient) continue;
-            const Vector found[derivative_count] = {s.by_mean, s.by_square, s.by_product};
-            for (int f = 0; f < derivative_count; ++f)
-                store_loose(derivatives_ + f * row_size_ + at, inside<Real>(found[f], n, 0, length_));
+            if (n >= begin_ && n + width <= end_)
+                similarities += compare_vector<true>(row_of_group, n, at);
+            else
+                similarities += compare_vector<false>(row_of_group, n, at);
         }
         if (counts) {
             sums_.similarity += double(sum_of<Real>(similarities));
@@ -279,6 +272,23 @@ class Strip {
             for (int64_t at = 0; at < end_ - begin_; at += width)
                 store_loose(to + at, blur_across(weights_, from + at, stride_of()));
         }
+    }
+
+    // The similarities of the numbers n, n + 1 ... as far as they are the strip's own.
+    template <bool Own>
+    Vector compare_vector(int row_of_group, int64_t n, int64_t at) {
+        const auto blurred = [&](int f) {
+            return blur_across(weights_, field(row_of_group, f) + at, stride_of());
+        };
+        const Vector c1 = broadcast(Real(ssim_c1)), c2 = broadcast(Real(ssim_c2));
+        const Similarity<Vector> s = similarity_of(blurred(0), blurred(1), blurred(2), blurred(3), c1, c2);
+        if (p_.gradient) {
+            const Vector found[derivative_count] = {s.by_mean, s.by_square, s.by_product};
+            for (int f = 0; f < derivative_count; ++f)
+                store_loose(derivatives_ + f * row_size_ + at,
+                            Own ? found[f] : inside<Real>(found[f], n, 0, length_));
+        }
+        return Own ? s.value : inside<Real>(s.value, n, begin_, end_);
     }
 
     void add_differences(int row) {
@@ -302,28 +312,33 @@ class Strip {
         for (int row = from; row < to; row += 2) {
             const Real* rows[2 * radius + 2];
             for (int k = 0; k < 2 * radius + 2; ++k) rows[k] = ring_row(row - radius + k);
-            for (int64_t n = begin_; n < end_; n += width) {
-                Vector one[derivative_count], other[derivative_count];
-                for (int f = 0; f < derivative_count; ++f) {
-                    const int64_t at = f * row_size_ + n - begin_;
-                    blur_pair(
-                        weights_, [&](int k) { return load_loose<Vector>(rows[k] + at); }, one[f], other[f]);
-                }
-                write_slopes(row, n, one);
-                if (row + 1 < to) write_slopes(row + 1, n, other);
-            }
+            int64_t n = begin_;
+            for (; n + width <= end_; n += width) write_pair<true>(row, n, rows, row + 1 < to);
+            for (; n < end_; n += width) write_pair<false>(row, n, rows, row + 1 < to);
         }
     }
 
+    // The gradients of the numbers n, n + 1 ... of a row and, where asked for, of the next one.
+    template <bool Whole>
+    void write_pair(int row, int64_t n, const Real* const* rows, bool both) {
+        Vector one[derivative_count], other[derivative_count];
+#pragma GCC unroll 3
+        for (int f = 0; f < derivative_count; ++f) {
+            const int64_t at = f * row_size_ + n - begin_;
+            blur_pair(weights_, [&](int k) { return load_loose<Vector>(rows[k] + at); }, one[f], other[f]);
+        }
+        write_slopes<Whole>(row, n, one);
+        if (both) write_slopes<Whole>(row + 1, n, other);
+    }
+
+    template <bool Whole>
     void write_slopes(int row, int64_t n, const Vector* by) {
-        const bool whole = is_whole(n);
-        const Vector x = whole ? render_at<true>(row, n) : render_at<false>(row, n);
-        const Vector y = whole ? target_at<true>(row, n) : target_at<false>(row, n);
+        const Vector x = render_at<Whole>(row, n), y = target_at<Whole>(row, n);
         const Vector l1 = broadcast(l1_share_);
         const Vector slope = (where(x > y, l1) - where(x < y, l1)) -
                              broadcast(ssim_share_) * similarity_slope(x, y, by[0], by[1], by[2]);
         Real* to = p_.gradient + row * length_ + n;
-        if (n + width <= end_) return store_loose(to, slope);
+        if (Whole) return store_loose(to, slope);
         for (int i = 0; n + i < end_; ++i) to[i] = slope[i];
     }
 
