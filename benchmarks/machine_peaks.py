@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -25,18 +25,13 @@ COPIED_BYTES = 64 << 20  # twice over, and more than any cache holds
 
 @dataclasses.dataclass(frozen=True)
 class Peaks:
-    """Medians over the windows, on one thread and on two."""
+    """Medians over the windows: rates of one thread's own time, and gains in wall time."""
 
     lanes: int
     multiply_adds_a_second: float
-    multiply_adds_a_second_on_two: float
     bytes_a_second: float
-    bytes_a_second_on_two: float
-
-    @property
-    def second_core(self) -> float:
-        """What a second thread adds to pure arithmetic: 2 is two whole cores."""
-        return self.multiply_adds_a_second_on_two / self.multiply_adds_a_second
+    second_core: float  # what a second thread makes of pure arithmetic: 2 is two whole cores
+    second_core_copying: float
 
 
 class PeakMeter:
@@ -52,8 +47,7 @@ class PeakMeter:
         self._target = np.ones(copied_bytes, dtype=np.uint8)
         self._lanes: int = library.peak_lanes()
         self._numbers_a_round = self._lanes * library.peak_chains()
-        self._arithmetic: dict[int, list[float]] = {1: [], 2: []}
-        self._copying: dict[int, list[float]] = {1: [], 2: []}
+        self._windows: list[Peaks] = []
 
     @classmethod
     def compiled(cls, copied_bytes: int = COPIED_BYTES) -> Self | None:
@@ -70,42 +64,53 @@ class PeakMeter:
     def window(self) -> None:
         """Measure everything once, for a few hundredths of a second each."""
         rounds = 20_000
-        while (seconds := self._computing(1, rounds)) < WINDOW_SECONDS:
+        while self._computing(1, rounds).wall < WINDOW_SECONDS:
             rounds *= 2
-        for threads in (1, 2):
-            seconds = self._computing(threads, rounds)
-            self._arithmetic[threads].append(threads * rounds * self._numbers_a_round / seconds)
-            copied = 2 * len(self._source)  # read and written
-            self._copying[threads].append(copied / self._copy_seconds(threads))
+        computing = [self._computing(threads, rounds) for threads in (1, 2)]
+        copying = [self._copying(threads) for threads in (1, 2)]
+        self._windows.append(
+            Peaks(
+                lanes=self._lanes,
+                multiply_adds_a_second=rounds * self._numbers_a_round / computing[0].own,
+                bytes_a_second=2 * len(self._source) / copying[0].own,  # read and written
+                second_core=2 * computing[0].wall / computing[1].wall,
+                second_core_copying=copying[0].wall / copying[1].wall,
+            )
+        )
 
     def peaks(self) -> Peaks:
         """The medians so far."""
-        medians = {
-            threads: (statistics.median(self._arithmetic[threads]), statistics.median(copying))
-            for threads, copying in self._copying.items()
-        }
-        return Peaks(self._lanes, medians[1][0], medians[2][0], medians[1][1], medians[2][1])
+        rows = [dataclasses.astuple(window)[1:] for window in self._windows]
+        return Peaks(
+            self._lanes, *(statistics.median(column) for column in zip(*rows, strict=True))
+        )
 
-    def _computing(self, threads: int, rounds: int) -> float:
-        return _seconds([lambda: self._library.multiply_adds(rounds)] * threads)
+    def _computing(self, threads: int, rounds: int) -> "_Times":
+        return _times([lambda: self._library.multiply_adds(rounds)] * threads)
 
-    def _copy_seconds(self, threads: int) -> float:
+    def _copying(self, threads: int) -> "_Times":
         size = len(self._source) // threads
 
         def part(index: int) -> None:
             target, source = self._target.ctypes.data, self._source.ctypes.data
             self._library.copy(target + index * size, source + index * size, size)
 
-        return _seconds([lambda index=index: part(index) for index in range(threads)])  # type: ignore[misc]
+        return _times([lambda index=index: part(index) for index in range(threads)])  # type: ignore[misc]
 
 
-def _seconds(actions: list) -> float:  # type: ignore[type-arg]
-    """Wall time of all actions at once, each on a thread; ctypes lets go of the interpreter."""
+class _Times(NamedTuple):
+    wall: float
+    own: float  # of the calling thread
+
+
+def _times(actions: list) -> _Times:  # type: ignore[type-arg]
+    """All actions at once, the first in this thread; ctypes lets go of the interpreter."""
     threads = [threading.Thread(target=action) for action in actions[1:]]
-    start = time.perf_counter()
+    start, own = time.perf_counter(), time.thread_time()
     for thread in threads:
         thread.start()
     actions[0]()
+    own = time.thread_time() - own
     for thread in threads:
         thread.join()
-    return time.perf_counter() - start
+    return _Times(time.perf_counter() - start, own)

@@ -2,12 +2,22 @@
 
 import json
 import math
+import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks import cpu_step
 from benchmarks.machine_peaks import PeakMeter
+from benchmarks.step_lines import (
+    ENGINE_CALLS,
+    ENGINE_LINES,
+    PARTS,
+    REST,
+    Lines,
+    peak_bytes,
+    resident_bytes,
+)
 from cuda_rasterizer import native, resolve_backend
 
 pytestmark = pytest.mark.skipif(
@@ -19,42 +29,66 @@ def test_a_quick_run_prints_every_phase_and_writes_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "step.json"
-    cpu_step.main(["--quick", "--json", str(file)])
+    cpu_step.main(["--quick", "--scaling", "--json", str(file)])
     printed = capsys.readouterr().out
     results = json.loads(file.read_text(encoding="utf-8"))
-    assert set(results["phases"]) == {*cpu_step.PARTS, "outside the kernels", "whole"}
+    assert set(results["phases"]) == {*PARTS, REST, "whole"}
     for part, row in results["phases"].items():
         assert part in printed
         assert row["median_ms"] > 0.0
         assert row["ratio"] is None or row["ratio"] == pytest.approx(
             row["median_ms"] / row["floor_ms"]
         )
-    assert {"splats", "pixels", "pairs", "ms"} == set(results["splats"][0])
-    pairs = [row["pairs"] for row in results["splats"]]
-    assert pairs == sorted(pairs)
+    for growing in (results["splats"], results["pixels"]):
+        assert {"splats", "pixels", "pairs", "ms", "bytes_a_splat"} == set(growing[0])
+        pairs = [row["pairs"] for row in growing]
+        assert pairs == sorted(pairs)
     assert results["counts"]["pairs"] > results["counts"]["instances"] > 0
     assert results["reference"]["ratio"] > 0.0
-    engine = results["engine"]["1"]
-    assert engine["kernels"] + engine["outside the kernels"] == pytest.approx(engine["whole"])
+    assert set(results["engine"]) == {*PARTS, *ENGINE_LINES, REST, "whole", "refine"}
+    assert all(f"  {line} " in printed for line in ENGINE_LINES)
 
 
 def test_the_kernels_and_the_threads_are_as_before_a_run() -> None:
-    plain, threads = native.call, native.thread_count()
+    before = native.call, [vars(owner)[name] for owner, name, _ in ENGINE_CALLS]
+    threads = native.thread_count()
     cpu_step.main(["--quick"])
-    assert native.call is plain
+    assert (native.call, [vars(owner)[name] for owner, name, _ in ENGINE_CALLS]) == before
     assert native.thread_count() == threads
 
 
-def test_a_kernel_clock_gives_the_kernels_back_when_a_step_fails() -> None:
+def test_everything_is_given_back_when_a_step_fails() -> None:
     plain = native.call
 
     def fail() -> None:
         assert native.call is not plain
         raise ValueError("a step that fails")
 
-    with pytest.raises(ValueError, match="a step that fails"), cpu_step.KernelClock().on():
+    lines = Lines(time.perf_counter)
+    with pytest.raises(ValueError, match="a step that fails"), lines.step(ENGINE_CALLS):
         fail()
     assert native.call is plain
+
+
+def test_time_belongs_to_the_innermost_line_and_the_lines_add_up() -> None:
+    ticks = iter(range(100))
+    lines = Lines(lambda: float(next(ticks)))
+    with lines.step():  # enters at 0
+        with lines.line("outer"), lines.line("inner"):  # 1 and 2, the inner one to 3
+            pass
+        with lines.line("inner"):  # 4: outer ends, 5 to 6
+            pass
+    # The clock is read once where a line begins and once where it ends.
+    assert lines.seconds == {REST: 3.0, "outer": 2.0, "inner": 2.0}
+    assert sum(lines.seconds.values()) == 7.0
+
+
+def test_the_peak_of_memory_is_that_of_the_action() -> None:
+    before = resident_bytes()
+    peak = peak_bytes(lambda: bytearray(64 << 20))
+    if before is None or peak is None:
+        pytest.skip("this system does not tell how much memory a process takes")
+    assert 60 << 20 < peak - before < 200 << 20  # pages of the interpreter come and go
 
 
 def test_peaks_are_numbers_of_this_machine() -> None:
