@@ -13,6 +13,8 @@ from app.main_window import MainWindow
 from app.palette import DARK
 from app.viewport.display_probe import DisplayProbe
 from engine.messages import OpenScene, Shutdown, State
+from engine.presets import load_preset
+from engine.usual_preset import usual_preset
 from tests.child_process import run_program, run_python
 from tests.gui.private_display import PrivateDisplay
 from tests.gui.scripted_engine import ScriptedEngine
@@ -48,12 +50,13 @@ def test_the_program_opens_a_scene_with_its_flags_and_ends_with_0(
     poll.setInterval(20)
     poll.timeout.connect(close_when_training)
     poll.start()
-    flags = ["--preset", "classic", "--opacity-lr", "0.03", "--seed", "5"]
+    flags = ["--opacity-lr", "0.03", "--seed", "5"]
     assert run_window([str(tmp_path), "--viewport", wish, *flags], engine) == 0
     command = engine.commands[0]
     assert isinstance(command, OpenScene)
     assert command.path == tmp_path
-    assert command.settings.differences() == {"opacity_lr": 0.03, "seed": 5}
+    usual = load_preset(usual_preset().name)
+    assert command.settings.differences(usual) == {"opacity_lr": 0.03, "seed": 5}
     assert engine.commands[-1] == Shutdown(save=True)
     assert found[0] == ("gl" if wish == "gl" else "painted")  # the renderer here is software
     assert ("llvmpipe" in found[1]) == (wish != "painted")

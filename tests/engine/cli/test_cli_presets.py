@@ -10,8 +10,8 @@ from engine.run.run_folder import RunFolder
 from engine.settings import Settings, setting_info
 from tests.engine.cli.commands import Capture
 
-THREE = ["--iterations", "3", "--threads", "1"]
-GIVEN = {"iterations": 3, "threads": 1}
+THREE = ["--iterations", "3", "--threads", "1", "--backend", "cpu"]
+GIVEN = {"iterations": 3, "threads": 1, "backend": "cpu"}
 
 
 def test_a_run_on_a_cpu_takes_the_preset_for_it_and_says_so(
