@@ -18,6 +18,7 @@ from benchmarks.gpu_kit.clocks import TimedLauncher, WallClock, median_by_kernel
 from benchmarks.gpu_kit.report import Report
 from benchmarks.gpu_kit.scenes import training_scene
 from cuda_rasterizer import Rendering, rasterize
+from tests.child_process import BUSY_SECONDS
 from tests.cuda_rasterizer.scenes import random_scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -106,7 +107,7 @@ def test_torch_and_numpy_and_cuda_bindings_are_all_it_imports():
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=BUSY_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -26,7 +26,8 @@ HAS_NVRTC = sys.platform == "linux" and platform.machine() == "x86_64"  # as pyp
 pytestmark = [
     pytest.mark.nvrtc,
     pytest.mark.skipif(not HAS_NVRTC, reason="NVRTC is installed on 64-bit Linux PCs alone"),
-    pytest.mark.timeout(300),  # whichever test comes first waits for all the compilations
+    pytest.mark.slow,
+    pytest.mark.timeout(1200),  # whichever test comes first waits for all the compilations
 ]
 
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)

@@ -20,6 +20,7 @@ from cuda_rasterizer import (
     set_threads,
 )
 from cuda_rasterizer.native_structs import AdamParams
+from tests.child_process import BUSY_SECONDS
 from tests.cuda_rasterizer import scenes
 from tests.cuda_rasterizer.drawing import (
     backward,
@@ -178,7 +179,7 @@ def test_a_forked_child_draws_with_a_pool_of_its_own():
     result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKED],
         cwd=Path(__file__).parents[2],
-        timeout=60,
+        timeout=BUSY_SECONDS,
         capture_output=True,
         check=False,
     )

@@ -75,6 +75,16 @@ def nothing_is_left(request: pytest.FixtureRequest, qapp: QApplication) -> Itera
     assert (names, alive) == ([], []), "windows and threads left by the test"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def the_look_comes_back(qapp: QApplication) -> Iterator[None]:
+    """A window's style sheet, palette and font are of the application, and end with the file."""
+    sheet, palette, font = qapp.styleSheet(), qapp.palette(), qapp.font()
+    yield
+    qapp.setStyleSheet(sheet)
+    qapp.setPalette(palette)
+    qapp.setFont(font)
+
+
 class Rooms:
     """The windows that the tests of a file share: making one takes a second, opening a scene none.
 

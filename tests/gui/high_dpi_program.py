@@ -11,7 +11,14 @@ from PySide6.QtCore import QEvent, QEventLoop, QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from tests.gui.window_room import Room, input_window, make_room, screen_pixels, widget_place
+from tests.gui.window_room import (
+    LIMIT_MS,
+    Room,
+    input_window,
+    make_room,
+    screen_pixels,
+    widget_place,
+)
 
 
 class Waiting:
@@ -79,7 +86,7 @@ def look(application: QApplication, kind: str) -> dict[str, object]:
     for width, height in ((701, 463), (717, 471)):
         room.window.resize(width, height)
         room.settle()
-        room.qtbot.waitUntil(lambda: exact_share(room) > 0.98, timeout=10_000)
+        room.qtbot.waitUntil(lambda: exact_share(room) > 0.98, timeout=LIMIT_MS)
         widget = room.view.surface.widget
         frame = room.view.frame
         assert frame is not None

@@ -82,9 +82,11 @@ def test_a_rate_typed_in_the_panel_reaches_the_optimiser_at_the_acknowledged_ste
         used[steps[-1]] = rates["opacity_logits"]
         step_of(self, parameters, rates, *others)  # type: ignore[arg-type]
 
+    room.open(start=False)  # the last test's run has ended, whose steps are not meant
     monkeypatch.setattr(Trainer, "_optimize", noted_step)
     monkeypatch.setattr(Optimizer, "step", noted_rates)
-    room.open()
+    room.click(room.window.toolbar.buttons["start_pause"])
+    room.train_on()
     applied = room.answer(lambda: room.set_value("opacity_lr", "3e-4"), SettingApplied)
     assert (applied.name, applied.old, applied.new) == ("opacity_lr", 0.025, 3e-4)
     room.train_on()

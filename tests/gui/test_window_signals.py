@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from engine.run.run_folder import RunFolder
+from tests.child_process import BUSY_SECONDS
 from tests.gui.private_display import PrivateDisplay
 
 pytestmark = pytest.mark.gl
 PROJECT = Path(__file__).resolve().parent.parent.parent
-LIMIT_S = 60.0
+LIMIT_S = BUSY_SECONDS
 FLAGS = ("--resolution", "4", "--evaluation-interval", "0", "--checkpoint-interval", "0")
 
 

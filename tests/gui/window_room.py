@@ -21,7 +21,7 @@ from app.viewport.viewport import Viewport, make_viewport
 from engine.messages import Event, PhotoSummary, State, View
 from tests.gui.scripted_engine import ScriptedEngine, picture_card
 
-LIMIT_MS = 10_000  # for what takes milliseconds; only a broken program waits so long
+LIMIT_MS = 40_000  # for what takes milliseconds; only a broken program waits so long
 
 
 def decode_card(photo: PhotoSummary) -> np.ndarray:

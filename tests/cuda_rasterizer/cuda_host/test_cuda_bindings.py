@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.child_process import BUSY_SECONDS
+
 pytestmark = pytest.mark.nvrtc
 
 FOLDER = Path(__file__).parent
@@ -61,7 +63,7 @@ def test_a_launch_reaches_the_driver_with_its_structure_by_value(stub, tmp_path)
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=BUSY_SECONDS,
         check=False,
     )
     assert said.returncode == 0, said.stderr

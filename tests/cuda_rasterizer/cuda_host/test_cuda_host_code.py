@@ -28,6 +28,7 @@ from cuda_rasterizer import (
 from cuda_rasterizer.cuda import availability, binning, sources
 from cuda_rasterizer.cuda.launches import use_launcher
 from cuda_rasterizer.determinism import is_deterministic, set_deterministic
+from tests.child_process import BUSY_SECONDS
 from tests.cuda_rasterizer import scenes
 from tests.cuda_rasterizer.cuda_host.scripted_launcher import ScriptedLauncher
 from tests.cuda_rasterizer.drawing import draw
@@ -118,7 +119,7 @@ def test_without_a_torch_for_gpus_nothing_of_cuda_bindings_is_imported():
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=BUSY_SECONDS,
         check=True,
     )
     assert found.stdout.split() == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine import cli
+from tests.child_process import BUSY_SECONDS
 
 Capture = pytest.CaptureFixture[str]
 SHORT = ["--iterations", "6", "--threads", "1", "--preset", "classic"]
@@ -37,6 +38,7 @@ def strict(text: str) -> Any:
 
 def wait_for_steps(folder: Path) -> None:
     metrics = folder / "metrics.jsonl"
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not (metrics.exists() and metrics.stat().st_size > 0):
+    end = time.monotonic() + BUSY_SECONDS
+    while not (metrics.exists() and metrics.stat().st_size > 0):
+        assert time.monotonic() < end, f"no step was noted in {metrics}"
         time.sleep(0.02)

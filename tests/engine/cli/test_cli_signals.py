@@ -13,6 +13,7 @@ import pytest
 
 from engine import cli, cli_train
 from engine.run.run_folder import RunFolder
+from tests.child_process import BUSY_SECONDS
 from tests.engine.cli.commands import SHORT, Capture, strict, wait_for_steps
 
 
@@ -36,7 +37,7 @@ def test_ctrl_c_saves_and_leaves_with_130(scene: Path, tmp_path: Path) -> None:
     )
     wait_for_steps(folder)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=BUSY_SECONDS)
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err

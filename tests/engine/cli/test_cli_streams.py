@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine import cli
+from tests.child_process import BUSY_SECONDS
 from tests.engine.cli.commands import SHORT, Capture
 from tests.engine.driving import write_tiny_scene
 
@@ -19,7 +20,10 @@ def test_a_reader_that_leaves_early_is_no_error(scene: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [*PROGRAM, "check", str(scene)], stdout=writing, stderr=subprocess.PIPE, timeout=60
+        [*PROGRAM, "check", str(scene)],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=BUSY_SECONDS,
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
