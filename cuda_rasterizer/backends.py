@@ -117,10 +117,6 @@ def kernels_of(name: str) -> KernelBackend:
     return cpu_backend
 
 
-def _no_reason() -> None:
-    return None
-
-
 def _cpu_reason() -> str | None:
     try:
         native.load_library()
@@ -129,40 +125,42 @@ def _cpu_reason() -> str | None:
     return None
 
 
-def _cuda_reason() -> str | None:
+def _cuda_reason(gpu: int | None = None) -> str | None:
     """Without a torch that can use a GPU, nothing of cuda-bindings is even looked for."""
     from cuda_rasterizer.cuda import availability, launches
 
     if launches.installed_launcher() is not None:
         return None
-    return availability.unavailable_reason()
+    return availability.unavailable_reason(gpu)
 
 
-_REASONS: Final[dict[str, Callable[[], str | None]]] = {
-    "reference": _no_reason,
-    "cpu": _cpu_reason,
-    "cuda": _cuda_reason,
-}
+def _reason(name: str, gpu: int | None = None) -> str | None:
+    """Why a backend cannot be used, or None."""
+    if name == "cuda":
+        return _cuda_reason(gpu)
+    return _cpu_reason() if name == "cpu" else None
 
 
 def backend_status() -> dict[str, str | None]:
     """Why each backend cannot be used here, or None where it can."""
-    return {name: _REASONS[name]() for name in BACKENDS}
+    return {name: _reason(name) for name in BACKENDS}
 
 
-def resolve_backend(name: str) -> str:
+def resolve_backend(name: str, gpu: int | None = None) -> str:
     """The backend that `name` stands for; "auto" is the fastest that can run.
+
+    `gpu` is the one to draw on, by torch's number; None: the one in use.
 
     Raises:
         RasterizerError: there is no such backend, or it cannot run here; the message says why.
     """
     if name == "auto":
-        return next(candidate for candidate in _PREFERRED if _REASONS[candidate]() is None)
-    if name not in _REASONS:
+        return next(candidate for candidate in _PREFERRED if _reason(candidate, gpu) is None)
+    if name not in BACKENDS:
         raise RasterizerError(
             f"there is no backend {name!r}; choose auto or one of {', '.join(BACKENDS)}"
         )
-    reason = _REASONS[name]()
+    reason = _reason(name, gpu)
     if reason is not None:
         raise RasterizerError(f"backend {name!r} cannot be used here: {reason}")
     return name
@@ -179,7 +177,7 @@ def backend_for(name: str, label: str, tensor: Tensor) -> str:
         name = "cuda"
     elif name == "auto":
         name = "cpu" if _cpu_reason() is None else "reference"
-    name = resolve_backend(name)
+    name = resolve_backend(name, tensor.device.index if tensor.is_cuda else None)
     if name == "cpu":
         _require(name, label, tensor, "cpu", (torch.float32, torch.float64))
     elif name == "cuda":
@@ -206,11 +204,11 @@ def _cuda_device_type() -> str:
     return "cuda" if launcher is None else launcher.device_type
 
 
-def prepare(backend: str, progress: Callable[[str], None] | None = None) -> None:
+def prepare(backend: str, progress: Callable[[str, int, int], None] | None = None) -> None:
     """Does now what the first picture would otherwise wait for: on CUDA the kernels are compiled.
 
     Seconds the first time on a GPU, then they come out of the user's cache. `progress` is told what
-    is being compiled; nothing when nothing is.
+    was compiled, how many are done and of how many; nothing when nothing is to be compiled.
 
     Raises:
         RasterizerError: the backend cannot be used here, or a kernel does not compile.

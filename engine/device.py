@@ -12,7 +12,6 @@ from pathlib import Path
 import torch
 
 import cuda_rasterizer
-from cuda_rasterizer.cuda import sources
 from cuda_rasterizer.cuda.launches import installed_launcher
 from engine.dataset.loading import Progress
 from engine.errors import BackendError, SettingError
@@ -28,10 +27,13 @@ torch.set_num_threads(1)
 def choose_backend(settings: Settings) -> str:
     """The name of the backend to use; raises BackendError when the one asked for is not to be had.
 
+    CUDA is judged by the GPU that the settings name; that there is none such, `tensor_device` says.
     Changes nothing, so that a load that is given up leaves no trace.
     """
+    wanted = settings.device.gpu
+    gpu = wanted if wanted < torch.cuda.device_count() else None
     try:
-        backend = cuda_rasterizer.resolve_backend(settings.device.backend)
+        backend = cuda_rasterizer.resolve_backend(settings.device.backend, gpu)
     except cuda_rasterizer.RasterizerError as error:
         raise BackendError(str(error), value=settings.device.backend) from error
     return backend
@@ -65,12 +67,9 @@ def prepare_kernels(backend: str, progress: Progress) -> None:
     `progress` is told what is being compiled, and may cancel. Raises BackendError with the
     compiler's words.
     """
-    done, total = 0, len(sources.modules())
 
-    def tell(what: str) -> None:
-        nonlocal done
-        progress("Compiling kernels for the GPU", what, done, total)
-        done += 1
+    def tell(what: str, done: int, count: int) -> None:
+        progress("Compiling kernels for the GPU", what, done, count)
 
     try:
         cuda_rasterizer.prepare(backend, tell)

@@ -33,7 +33,7 @@ _PACKAGES = (
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Print the report; 1 when no run can be kept, or a GPU that should work does not."""
-    report = doctor_report(_tell)
+    report = doctor_report(_tell_progress)
     if arguments.json:
         print_json(report)
     else:
@@ -51,7 +51,11 @@ def _tell(sentence: str) -> None:
     print(f"splatscope: {sentence}", file=sys.stderr)  # noqa: T201
 
 
-def doctor_report(progress: Callable[[str], None] | None = None) -> dict[str, Any]:
+def _tell_progress(what: str, done: int, count: int) -> None:
+    _tell(f"{what} ({done} of {count})")
+
+
+def doctor_report(progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
     """Everything that a bug report should tell, as plain JSON; names no file of the user's.
 
     Where there is a GPU its kernels are compiled, and `progress` is told so.

@@ -53,7 +53,7 @@ class RunPictures:
         if is_new:
             self._scheduler.request(view, start)
         if self._sent is not None:
-            return self._shown_when_there(self._sent, wait=not training)
+            return self._shown_when_there(self._sent, run, training=training)
         if run is None:
             return False
         plan = self._scheduler.due(start, run.version, run.settings.preview, training=training)
@@ -73,16 +73,18 @@ class RunPictures:
             )
             return False
         self._sent = _Sent(run.run_id, run.step, run.version, plan, copy, start)
-        return self._shown_when_there(self._sent, wait=not training)
+        return self._shown_when_there(self._sent, run, training=training)
 
-    def _shown_when_there(self, sent: _Sent, *, wait: bool) -> bool:
+    def _shown_when_there(self, sent: _Sent, run: OpenRun | None, *, training: bool) -> bool:
         """Show a picture that has arrived; whether it has."""
         self._sent = None  # a device that fails is not asked for it again and again
-        if not wait and not sent.copy.is_there():
+        if training and not sent.copy.is_there():
             self._sent = sent
             return False
         pixels = sent.copy.pixels()
         seconds = sent.copy.seconds()
+        if training and run is not None:
+            run.trainer.waited_for_others(sent.copy.seconds_behind())
         self._scheduler.drawn(sent.plan, sent.version, sent.start, sent.start + seconds)
         self._show(
             Frame(

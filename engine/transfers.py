@@ -65,6 +65,7 @@ class PictureCopy:
         self._pixels = torch.empty(pixels.shape, dtype=pixels.dtype, pin_memory=True)
         self._pixels.copy_(pixels, non_blocking=True)
         self._marks[1].record(stream)
+        self._end = time.perf_counter()
 
     def is_there(self) -> bool:
         """Whether `pixels` can be had without waiting."""
@@ -85,6 +86,12 @@ class PictureCopy:
         if self._marks is None:
             return self._end - self._start
         return float(self._marks[0].elapsed_time(self._marks[1])) / 1e3
+
+    def seconds_behind(self) -> float:
+        """How much of that was still to be done when the host went on; only when it is there."""
+        if self._marks is None:
+            return 0.0
+        return max(0.0, self.seconds() - (self._end - self._start))
 
 
 def _event() -> torch.cuda.Event:

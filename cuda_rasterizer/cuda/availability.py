@@ -8,16 +8,21 @@ from cuda_rasterizer.cuda import driver, nvrtc
 from cuda_rasterizer.errors import RasterizerError
 
 
-def unavailable_reason() -> str | None:
-    """None where it works; otherwise what is missing, with its fix. Compiles nothing."""
+def unavailable_reason(gpu: int | None = None) -> str | None:
+    """None where it works; otherwise what is missing, with its fix. Compiles nothing.
+
+    `gpu` is a number that torch counts by; None looks at the one in use.
+    """
     try:
-        return _lasting_reason()
+        return _reason_of_torch() or _reason_of_gpu(
+            torch.cuda.current_device() if gpu is None else gpu
+        )
     except torch.OutOfMemoryError as error:  # another program's doing, which passes
         return str(error)
 
 
 @functools.cache
-def _lasting_reason() -> str | None:
+def _reason_of_torch() -> str | None:
     if torch.version.cuda is None:
         return (
             f"torch {torch.__version__} is built without CUDA; install a build of torch with CUDA "
@@ -29,9 +34,14 @@ def _lasting_reason() -> str | None:
         raise
     except (RuntimeError, AssertionError) as error:  # torch's own words for driver and GPU
         return f"torch finds no GPU that it can use: {str(error).splitlines()[0]}"
+    return None
+
+
+@functools.cache
+def _reason_of_gpu(ordinal: int) -> str | None:
     try:
         compiler = nvrtc.load_compiler()
-        gpu = driver.load_driver(torch.cuda.current_device())
+        gpu = driver.load_driver(ordinal)
         compiler.target_for(gpu.capability)
         return _older_driver(gpu.version, compiler.version)
     except RasterizerError as error:

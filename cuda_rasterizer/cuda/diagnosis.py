@@ -4,7 +4,6 @@ For `doctor` and for bug reports: each part is looked for even where another one
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 from cuda_rasterizer.backends import backend_status
 from cuda_rasterizer.cuda import launches, nvrtc, sources
 from cuda_rasterizer.cuda.driver import load_driver
-from cuda_rasterizer.cuda.launcher import launcher_of_gpu
+from cuda_rasterizer.cuda.launcher import Progress, launcher_of_gpu
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.rasterize import Rendering, rasterize
 
@@ -58,7 +57,7 @@ class CudaDiagnosis:
     problem: str | None
 
 
-def diagnose(progress: Callable[[str], None] | None = None) -> CudaDiagnosis:
+def diagnose(progress: Progress | None = None) -> CudaDiagnosis:
     """Looks at everything; compiles the kernels where the backend can be used and draws with it."""
     problem = backend_status()["cuda"]
     gpus = _gpus()
@@ -105,7 +104,7 @@ def _nvrtc_version() -> str | None:
         return None
 
 
-def _prepared(progress: Callable[[str], None] | None) -> tuple[str | None, str]:
+def _prepared(progress: Progress | None) -> tuple[str | None, str]:
     """Architecture, and where the kernels came from; all are loaded then."""
     if launches.installed_launcher() is not None:
         return None, "brought by a launcher of its own"

@@ -4,8 +4,10 @@ import ctypes
 import functools
 import logging
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,8 +23,8 @@ from cuda_rasterizer.errors import RasterizerError
 
 _log = logging.getLogger(__name__)
 
-Progress = Callable[[str], None]
-"""Told how far compiling is, such as "compiled blend for sm_89 (2 of 9)"."""
+Progress = Callable[[str, int, int], None]
+"""Told what was compiled, such as "blend for sm_89", how many are done, and of how many."""
 
 
 class Launcher(Protocol):
@@ -88,16 +90,11 @@ class CudaLauncher:
         if not missing:
             return {}
         count = len(missing)
-        progress(f"compiling the kernels for {self.target} (0 of {count})")
+        progress(f"compiling the kernels for {self.target}", 0, count)
         built: dict[str, bytes] = {}
-        pool = ThreadPoolExecutor(min(count, os.cpu_count() or 1))
-        try:
-            waiting = {pool.submit(self._image, module): module for module in missing}
-            for future in as_completed(waiting):
-                built[waiting[future]] = future.result()
-                progress(f"compiled {waiting[future]} for {self.target} ({len(built)} of {count})")
-        finally:  # at once when somebody cancels; what is being compiled still goes to the cache
-            pool.shutdown(wait=False, cancel_futures=True)
+        for module, image in made_at_once(self._image, missing, os.cpu_count() or 1):
+            built[module] = image
+            progress(f"compiled {module} for {self.target}", len(built), count)
         return built
 
     def cached_modules(self) -> int:
@@ -173,8 +170,42 @@ class CudaLauncher:
             self._kernels[source.name] = _Loaded(source, function, attributes)
 
 
-def _tell_nobody(_: str) -> None:
+def _tell_nobody(_what: str, _done: int, _count: int) -> None:
     pass
+
+
+def made_at_once(
+    make: Callable[[str], bytes], modules: Sequence[str], threads: int
+) -> Generator[tuple[str, bytes], None, None]:
+    """What `make` gives for each, as they are ready, by so many threads at most.
+
+    The threads are daemons: whoever gives up (or ends the program) waits for none of them, and
+    what is being compiled then still goes to the cache while the program lasts.
+    """
+    waiting = deque(modules)
+    ready: queue.SimpleQueue[tuple[str, bytes | BaseException]] = queue.SimpleQueue()
+
+    def work() -> None:
+        while True:
+            try:
+                module = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                ready.put((module, make(module)))
+            except BaseException as error:  # noqa: BLE001  raised again where it is waited for
+                ready.put((module, error))
+
+    for _ in range(min(len(modules), threads)):
+        threading.Thread(target=work, name="compile kernels", daemon=True).start()
+    try:
+        for _ in modules:
+            module, made = ready.get()
+            if isinstance(made, BaseException):
+                raise made
+            yield module, made
+    finally:
+        waiting.clear()
 
 
 def check_launch(source: KernelSource, params: ctypes.Structure, grid: int, block: int) -> None:

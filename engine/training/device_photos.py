@@ -72,10 +72,15 @@ class DevicePhotos:
         if there.numel() <= self._device_left:
             self._device_left -= there.numel()
             self._on_device[key] = there
-        elif there.numel() <= self._locked_left:
-            self._locked_left -= locked.numel()
+        elif _locked_size(locked.numel()) <= self._locked_left:
+            self._locked_left -= _locked_size(locked.numel())
             self._locked[key] = locked
         return there
+
+
+def _locked_size(count: int) -> int:
+    """Bytes that page-locked memory of `count` takes: torch rounds it up to a power of two."""
+    return 1 << max(count - 1, 0).bit_length()
 
 
 def _free_on(device: torch.device) -> int:

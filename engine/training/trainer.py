@@ -103,6 +103,7 @@ class Trainer:
         self.sh_reached = 0
         self.watchdog = Watchdog()
         self.guard = StepGuard(device)
+        self._others_seconds = 0.0
         self._in_step = False
         self._start: StepStart | None = None  # of the step under way
         self._unread: UnreadStep | None = None
@@ -256,7 +257,7 @@ class Trainer:
         self.model.clear_gradients()
 
         self.step = step
-        self.seconds += watch.stop()
+        self.seconds += self._own_seconds(watch.stop())
         facts = StepFacts(
             step=step,
             photo=photo.name,
@@ -274,6 +275,16 @@ class Trainer:
         else:
             assert self._start is not None
             self._unread = UnreadStep(self._start, numbers, facts, tuple(notices))
+
+    def waited_for_others(self, seconds: float) -> None:
+        """A step waits for the device that long because of a picture drawn between its phases."""
+        self._others_seconds += seconds
+
+    def _own_seconds(self, measured: float) -> float:
+        """A step's time without what the device did for others; what is too much waits on."""
+        others = min(measured, self._others_seconds)
+        self._others_seconds -= others
+        return measured - others
 
     def _may_wait(self, step: int) -> bool:
         """Whether how the step ended may be read later; not before splats come, go or fade."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import cuda_rasterizer
+from cuda_rasterizer.cuda import availability
 from cuda_rasterizer.cuda.launches import use_launcher
 from engine import device
 from engine.errors import BackendError, SettingError
@@ -36,7 +37,7 @@ def test_the_backend_of_the_settings_is_resolved_and_described() -> None:
 def test_a_backend_that_cannot_be_had_is_an_error_and_no_quiet_fall_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(name: str) -> str:
+    def refuse(name: str, gpu: int | None) -> str:
         raise cuda_rasterizer.RasterizerError(f"{name}: no NVIDIA driver was found")
 
     monkeypatch.setattr(cuda_rasterizer, "resolve_backend", refuse)
@@ -140,6 +141,18 @@ def test_other_backends_stay_on_the_cpu(backend: str) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
+def test_cuda_is_judged_by_the_gpu_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = {None: "the GPU in use is too old", 0: "GPU 0 is too old", 1: None}
+    monkeypatch.setattr(availability, "unavailable_reason", reasons.__getitem__)
+    settings = Settings().changed("backend", "cuda")
+    assert device.choose_backend(settings.changed("gpu", 1)) == "cuda"
+    with pytest.raises(BackendError, match="GPU 0 is too old"):
+        device.choose_backend(settings)
+    with pytest.raises(BackendError, match="the GPU in use is too old"):
+        device.choose_backend(settings.changed("gpu", 5))  # which there is not: `tensor_device`
+
+
+@pytest.mark.usefixtures("two_gpus")
 def test_a_gpu_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
     with pytest.raises(BackendError, match=r"no GPU 5; torch sees 2 \(0: Card 0, 1: Card 1\)"):
         device.tensor_device("cuda", Settings().changed("gpu", 5))
@@ -163,27 +176,26 @@ def test_the_gpu_is_made_that_of_the_thread(
     assert chosen == [torch.device("cuda", 1)]
 
 
-def compile_two(backend: str, progress: Callable[[str], None]) -> None:
+def compile_two(backend: str, progress: Callable[[str, int, int], None]) -> None:
     assert backend == "cuda"
-    progress("compiling the kernels for sm_89 (0 of 2)")
-    progress("compiled blend for sm_89 (1 of 2)")
+    progress("compiling the kernels for sm_89", 0, 2)
+    progress("compiled blend for sm_89", 1, 2)
 
 
 def test_compiling_the_kernels_is_told_as_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_rasterizer, "prepare", compile_two)
-    monkeypatch.setattr(device.sources, "modules", lambda: {"bin": "", "blend": ""})
     told: list[tuple[str, str, int, int]] = []
     device.prepare_kernels("cuda", lambda *what: told.append(what))
     assert told == [
-        ("Compiling kernels for the GPU", "compiling the kernels for sm_89 (0 of 2)", 0, 2),
-        ("Compiling kernels for the GPU", "compiled blend for sm_89 (1 of 2)", 1, 2),
+        ("Compiling kernels for the GPU", "compiling the kernels for sm_89", 0, 2),
+        ("Compiling kernels for the GPU", "compiled blend for sm_89", 1, 2),
     ]
 
 
 def test_kernels_that_do_not_compile_are_an_error_with_the_compiler_s_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(backend: str, progress: Callable[[str], None]) -> None:
+    def refuse(backend: str, progress: Callable[[str, int, int], None]) -> None:
         raise cuda_rasterizer.RasterizerError("blend.cu(7): error")
 
     monkeypatch.setattr(cuda_rasterizer, "prepare", refuse)

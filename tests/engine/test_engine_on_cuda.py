@@ -126,11 +126,11 @@ def test_a_kernel_that_fails_keeps_the_model_and_is_named(
 def compiling(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
     """Kernels that take their time to compile."""
 
-    def prepare(backend: str, progress: Callable[[str], None]) -> None:
+    def prepare(backend: str, progress: Callable[[str, int, int], None]) -> None:
         assert backend == "cuda"
-        progress("compiling the kernels for sm_89 (0 of 9)")
+        progress("compiling the kernels for sm_89", 0, 3)
         meanwhile()
-        progress("compiled blend for sm_89 (1 of 9)")
+        progress("compiled blend for sm_89", 1, 3)
 
     monkeypatch.setattr(cuda_rasterizer, "prepare", prepare)
 
@@ -146,7 +146,10 @@ def test_compiling_is_told_while_a_scene_loads(
     driver.open(scene, tmp_path / "run", ON_CUDA, start=False)
     told = [event for event in driver.all(m.LoadingProgressed) if "Compiling" in event.stage]
     assert told[0].stage == "Compiling kernels for the GPU"
-    assert told[0].file == "compiling the kernels for sm_89 (0 of 9)"
+    assert [(event.file, event.done, event.total) for event in told] == [
+        ("compiling the kernels for sm_89", 0, 3),
+        ("compiled blend for sm_89", 1, 3),
+    ]
 
 
 def test_a_load_is_cancelled_while_kernels_compile(

@@ -38,6 +38,9 @@ class SlowCopy:
     def seconds(self) -> float:
         return 0.25
 
+    def seconds_behind(self) -> float:
+        return 0.2
+
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[SlowCopy]:
@@ -48,7 +51,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[SlowCopy]:
 
 
 def run_of(**trainer: Any) -> Any:
-    words = {"device": torch.device("cuda"), "backend": "cuda", "render": lambda *_: "color"}
+    words = {
+        "device": torch.device("cuda"),
+        "backend": "cuda",
+        "render": lambda *_: "color",
+        "waited_for_others": lambda seconds: None,
+    }
     return types.SimpleNamespace(
         run_id=3,
         step=7,
@@ -63,6 +71,17 @@ def pictures_of(shown: list[Frame], notices: list[str] | None = None) -> tuple[R
     told = [] if notices is None else notices
     inbox.request_view(View(1, camera_at(0.0)))
     return RunPictures(inbox, shown.append, told.append), inbox
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_training_hears_for_how_long_the_device_drew_in_its_time(made, training):
+    others: list[float] = []
+    run = run_of(waited_for_others=others.append)
+    pictures, _ = pictures_of([])
+    pictures.serve(run, training=training)
+    made[0].arrived = True
+    pictures.serve(run, training=training)
+    assert others == ([0.2] if training else [])
 
 
 def test_training_does_not_wait_for_a_picture_and_shows_it_when_it_is_there(made):

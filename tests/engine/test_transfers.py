@@ -76,6 +76,20 @@ def test_a_picture_of_a_gpu_arrives_later_with_the_time_it_took_there(gpu):
     assert not gpu.reads
 
 
+def test_what_the_device_still_had_to_draw_when_the_host_went_on_is_known(gpu, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("engine.transfers.time.perf_counter", lambda: clock[0])
+    copy = PictureCopy(GPU)
+    clock[0] += 0.004  # the host has drawn, of 12.5 ms on the device
+    copy.send(PIXELS.to(GPU))
+    assert copy.seconds_behind() == pytest.approx(0.0085)
+    clock[0] += 1.0
+    slow = PictureCopy(GPU)
+    clock[0] += 0.5
+    slow.send(PIXELS.to(GPU))
+    assert slow.seconds_behind() == 0.0
+
+
 def test_a_picture_that_is_needed_now_is_waited_for(gpu):
     copy = PictureCopy(GPU)
     copy.send(PIXELS.to(GPU))

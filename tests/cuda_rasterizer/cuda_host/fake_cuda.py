@@ -92,6 +92,7 @@ class FakeDriver:
     CONTEXT = 77
 
     def __init__(self, capability: tuple[int, int] = (8, 9)) -> None:
+        self.device_of_ordinal: dict[int, dict[str, int]] = {}
         self.device: dict[str, int] = {
             "major": capability[0],
             "minor": capability[1],
@@ -123,7 +124,8 @@ class FakeDriver:
         return self._answer("cuDriverGetVersion", 13020)
 
     def cuDeviceGetAttribute(self, kind, device):
-        return self._answer("cuDeviceGetAttribute", self.device[kind])
+        wanted = self.device_of_ordinal.get(device, self.device)
+        return self._answer("cuDeviceGetAttribute", wanted[kind])
 
     def cuCtxGetCurrent(self):
         return self._answer("cuCtxGetCurrent", self.context)

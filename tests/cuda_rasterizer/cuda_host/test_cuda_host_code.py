@@ -238,10 +238,10 @@ class OnGpu:
 
 def test_tensors_of_a_gpu_are_for_cuda_alone_unless_another_backend_is_named(monkeypatch):
     tensor: Tensor = OnGpu()  # type: ignore[assignment]
-    monkeypatch.setitem(backends._REASONS, "cuda", lambda: "the driver is too old")
+    monkeypatch.setattr(backends, "_cuda_reason", lambda gpu: "the driver is too old")
     with pytest.raises(RasterizerError, match="'cuda' cannot be used here: the driver is too old"):
         backends.backend_for("auto", "means are", tensor)
-    monkeypatch.setitem(backends._REASONS, "cuda", lambda: None)
+    monkeypatch.setattr(backends, "_cuda_reason", lambda gpu: None)
     assert backends.backend_for("auto", "means are", tensor) == "cuda"
     assert backends.backend_for("reference", "means are", tensor) == "reference"
     with pytest.raises(RasterizerError, match=r"on cuda:0; backend 'cpu' takes .* on cpu"):
@@ -249,7 +249,7 @@ def test_tensors_of_a_gpu_are_for_cuda_alone_unless_another_backend_is_named(mon
 
 
 def test_a_gpu_that_works_is_what_auto_stands_for(monkeypatch):
-    monkeypatch.setitem(backends._REASONS, "cuda", lambda: None)
+    monkeypatch.setattr(backends, "_cuda_reason", lambda gpu: None)
     assert resolve_backend("auto") == "cuda"
 
 

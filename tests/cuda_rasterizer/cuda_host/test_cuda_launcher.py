@@ -2,6 +2,8 @@
 
 import ctypes
 import importlib
+import threading
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ import torch
 from cuda_rasterizer import RasterizerError
 from cuda_rasterizer.cuda import availability, driver, nvrtc, sources
 from cuda_rasterizer.cuda.driver import Driver
-from cuda_rasterizer.cuda.launcher import CudaLauncher
+from cuda_rasterizer.cuda.launcher import CudaLauncher, made_at_once
 from cuda_rasterizer.cuda.nvrtc import CompilationError, Compiler
 from tests.cuda_rasterizer.cuda_host.fake_cuda import FakeDriver, FakeNvrtc
 
@@ -135,15 +137,19 @@ def test_much_shared_memory_is_asked_for_once(launcher, fake_driver):
 def test_every_module_is_compiled_once_with_progress_and_then_comes_from_the_cache(
     launcher, fake_driver, fake_nvrtc, tmp_path
 ):
-    told: list[str] = []
+    told: list[tuple[str, int, int]] = []
+
+    def tell(*news: Any) -> None:
+        told.append(news)
+
     assert launcher.cached_modules() == 0
-    launcher.prepare(told.append)
-    compiled = ["compiling the kernels for sm_89 (0 of 1)", "compiled draw for sm_89 (1 of 1)"]
+    launcher.prepare(tell)
+    compiled = [("compiling the kernels for sm_89", 0, 1), ("compiled draw for sm_89", 1, 1)]
     assert told == compiled
     assert fake_driver.loaded == [TEXT.encode()]
     again = CudaLauncher(Driver(fake_driver, 0), Compiler(fake_nvrtc), lambda: 0, tmp_path)
     assert again.cached_modules() == 1
-    again.prepare(told.append)
+    again.prepare(tell)
     assert told == compiled
     assert len(fake_nvrtc.compiled) == 1
     assert fake_driver.loaded == [TEXT.encode()] * 2
@@ -161,12 +167,35 @@ def test_with_the_debug_switch_tools_find_the_lines_of_the_sources(
 
 
 def test_whoever_hears_of_the_progress_may_break_off(launcher, fake_driver):
-    def cancel(what: str) -> None:
+    def cancel(what: str, done: int, count: int) -> None:
         raise InterruptedError(what)
 
     with pytest.raises(InterruptedError, match="compiling the kernels for sm_89"):
         launcher.prepare(cancel)
     assert not fake_driver.loaded
+
+
+def test_whoever_gives_up_waits_for_no_compiler_and_neither_does_the_end_of_the_program():
+    go_on, is_compiling = threading.Event(), threading.Event()
+    compiling: list[threading.Thread] = []
+
+    def make(module: str) -> bytes:
+        if module == "quick":
+            is_compiling.wait(30)
+            return b"made"
+        compiling.append(threading.current_thread())
+        is_compiling.set()
+        go_on.wait(30)
+        return b"late"
+
+    made = made_at_once(make, ["slow", "quick"], 2)
+    assert next(made) == ("quick", b"made")
+    made.close()  # with the slow one still at it
+    (thread,) = compiling
+    assert thread.is_alive()
+    assert thread.daemon
+    go_on.set()
+    thread.join(30)
 
 
 def test_the_compiler_gets_all_headers_and_the_options_that_keep_decisions_alike(
@@ -240,7 +269,10 @@ def test_attributes_and_occupancy_are_those_of_the_driver(launcher, fake_driver)
 @pytest.fixture
 def reason():
     """A fresh answer."""
-    caches = (availability._lasting_reason, nvrtc.load_compiler, driver.load_driver)
+    caches = (
+        *(availability._reason_of_torch, availability._reason_of_gpu),
+        *(nvrtc.load_compiler, driver.load_driver),
+    )
     for cache in caches:
         cache.cache_clear()
     yield availability.unavailable_reason
@@ -330,6 +362,14 @@ def test_a_driver_older_than_the_compiler_is_the_reason(reason, bindings, monkey
         "the driver knows CUDA 12.4 and NVRTC is 13.0; update the driver, or install "
         "cuda-bindings and NVRTC of major version 12"
     )
+
+
+@pytest.mark.usefixtures("gpu_that_torch_sees")
+def test_each_gpu_is_judged_by_itself(reason, bindings):
+    fake = bindings["cuda.bindings.driver"]
+    fake.device_of_ordinal[0] = {**fake.device, "major": 6, "minor": 1}
+    assert "the GPU is sm_61" in reason()
+    assert reason(1) is None
 
 
 @pytest.mark.usefixtures("gpu_that_torch_sees")

@@ -1,9 +1,11 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
 from engine.errors import TrainingError
+from engine.training import trainer as trainer_module
 from engine.training.step_result import Phase
 from engine.training.trainer import Trainer
 from tests.engine.training.tiny_scene import bits, camera_at, make_trainer
@@ -95,6 +97,23 @@ def test_time_that_others_take_between_phases_is_not_training_time(
     for _ in trainer.phases():
         clock[0] += 100.0
     assert trainer.seconds == 0.0
+
+
+def test_what_the_device_did_for_others_while_a_step_waited_is_not_training_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("engine.training.stopwatch.time.perf_counter", lambda: clock[0])
+    trainer = make_trainer()
+    original = trainer_module.l1_ssim
+
+    def waits(*arguments: Any, **named: Any) -> Any:
+        clock[0] += 3.0
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(trainer_module, "l1_ssim", waits)
+    trainer.waited_for_others(4.0)  # 3 s of them in the first step, 1 s in the second
+    assert [trainer.step_once().seconds for _ in range(3)] == [0.0, 2.0, 5.0]
 
 
 def test_a_preview_leaves_gradients_that_are_there_alone() -> None:

@@ -165,7 +165,8 @@ class Asked(MemoryPhotos):
 
 
 def test_photos_stay_on_the_gpu_as_far_as_the_budget_goes_then_page_locked(gpu):
-    photos = DevicePhotos(Asked(4), GPU, device_budget=130, locked_budget=70)  # 60 bytes each
+    # Photos of 60 bytes, of which torch takes 64 where it locks pages.
+    photos = DevicePhotos(Asked(4), GPU, device_budget=130, locked_budget=127)
     for index in range(4):
         assert torch.equal(photos.rgb(index).cpu(), torch.from_numpy(photos._source.rgb(index)))
     kept = [photos.rgb(index) is photos.rgb(index) for index in range(4)]
