@@ -3,14 +3,15 @@
     python -m benchmarks.smarter_steps SCENE [--variants classic,coarse,…] [--seconds 30,60]
         [--resolution 4] [--background white] [--seeds 0] [--json FILE]
 
-    python -m benchmarks.smarter_steps SCENE --costs STEPS [--variants rest,visible,morton]
+    python -m benchmarks.smarter_steps SCENE --costs STEPS|RUN [--variants rest,visible,morton]
 
 Every variant trains in this process on one thread, one after the other; the clock is the processor
 time of the process in training, so that other programs change little. `NAME=VALUE+NAME=VALUE` is a
 variant of one's own, as differences from the classic recipe. `demo` is trained by its preset.
 
-`--costs` trains STEPS steps without densifying (so that a random start keeps its splats), copies
-the run for each variant, and then lets the copies take turns: medians of processor time a step.
+`--costs` trains STEPS steps without densifying (so that a random start keeps its splats), or takes
+the last checkpoint of the run folder RUN, copies it for each variant, and lets the copies take
+turns at degree 3: medians of processor time a step.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -28,6 +30,8 @@ from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Scene
 from engine.device import choose_backend
 from engine.presets import load_preset
+from engine.run.checkpoint import load_checkpoint
+from engine.run.run_folder import RunFolder
 from engine.scene_names import DEMO_NAME, scene_path
 from engine.settings import Settings, all_settings
 from engine.training.evaluation import mean_score
@@ -35,6 +39,7 @@ from engine.training.space_order import morton_order
 from engine.training.trainer import Trainer
 
 Row = dict[str, object]
+State = tuple[dict[str, Tensor], dict[str, Any]]
 ROUNDS = 6
 STEPS_A_TURN = 8  # among them as many that train all colour as there are in a long run
 
@@ -84,21 +89,35 @@ def _sorted(trainer: Trainer) -> dict[str, Tensor]:
     return trainer.model.gathered(morton_order(trainer.model.means.detach()))
 
 
+def trained(scene: Scene, photos: PhotoStore, base: Settings, what: str) -> State:
+    """The state after so many steps without densifying, or that of a run folder's checkpoint."""
+    if not what.isdecimal():
+        path = RunFolder(Path(what)).last_checkpoint()
+        if path is None:
+            raise SystemExit(f"{what} is no run folder with a checkpoint")
+        saved = load_checkpoint(path)
+        return saved.tensors, dict(saved.facts)
+    early = base.changed("densify_stop", 0)
+    trainer = Trainer(scene, photos, early, backend=choose_backend(early))
+    while trainer.step < int(what):
+        trainer.step_once()
+    return trainer.export_state()
+
+
 def costs(
-    scene: Scene, photos: PhotoStore, base: Settings, variants: list[str], steps: int
+    scene: Scene, photos: PhotoStore, base: Settings, variants: list[str], state: State
 ) -> dict[str, float]:
     """Milliseconds of processor time a step, by variant, on copies of one run that take turns."""
-    early = base.updated({"sh_interval": max(1, steps // 4), "densify_stop": 0})
-    backend = choose_backend(early)
-    trained = Trainer(scene, photos, early, backend=backend)
-    while trained.step < steps:
-        trained.step_once()
-    tensors, header = trained.export_state()
+    tensors, header = state
+    calm = base.updated({"densify_stop": 0})
     copies = {}
     for variant in dict.fromkeys(["classic", *variants]):
-        wanted = settings_of(variant, early)
-        header["settings"] = {info.name: wanted[info.name] for info in all_settings()}
-        copies[variant] = Trainer.from_state(scene, photos, tensors, header, backend=backend)
+        wanted = settings_of(variant, calm)
+        values = {info.name: wanted[info.name] for info in all_settings()}
+        copies[variant] = Trainer.from_state(
+            *(scene, photos, tensors, {**header, "settings": values, "sh_reached": 3}),
+            backend=choose_backend(calm),
+        )
         if wanted.faster_steps.morton_interval:
             copies[variant].model.replace(_sorted(copies[variant]))
     times: dict[str, list[float]] = {variant: [] for variant in copies}
@@ -108,7 +127,7 @@ def costs(
             for _ in range(STEPS_A_TURN):
                 trainer.step_once()
             times[variant].append((time.process_time() - start) * 1e3 / STEPS_A_TURN)
-    print(f"{len(trained.model):,} splats, degree {trained.sh_degree}")
+    print(f"{len(copies['classic'].model):,} splats")
     return {variant: statistics.median(found) for variant, found in times.items()}
 
 
@@ -121,7 +140,7 @@ def main() -> None:
     parser.add_argument("--resolution", default="0")
     parser.add_argument("--background", default="black")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--costs", type=int, metavar="STEPS")
+    parser.add_argument("--costs", metavar="STEPS|RUN")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     marks = [float(text) for text in arguments.seconds.split(",")]
@@ -134,7 +153,8 @@ def main() -> None:
     photos = PhotoStore(scene, base)
     scene = photos.load_all()
     if arguments.costs:
-        found = costs(scene, photos, base, arguments.variants.split(","), arguments.costs)
+        state = trained(scene, photos, base, arguments.costs)
+        found = costs(scene, photos, base, arguments.variants.split(","), state)
         for variant, milliseconds in found.items():
             print(f"| {scene.name} | {variant} | {milliseconds:.1f} ms |")
         return
