@@ -9,6 +9,7 @@ import pytest
 from engine import cli
 from engine.export.splat_files import read_splats
 
+pytestmark = pytest.mark.slow
 SCENES = {
     "COLMAP bin": "banana",
     "COLMAP txt with distortion": "banana/sparse_txt/0",

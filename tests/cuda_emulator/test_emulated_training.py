@@ -31,7 +31,7 @@ def trainer_on(backend: str) -> Trainer:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # 15 s of processor time, and it may have to compile the kernels first
+@pytest.mark.timeout(600)  # 15 s of processor time, and it may have to compile the kernels first
 def test_a_run_of_200_steps_follows_that_on_the_cpu():
     on_cpu, on_cuda = trainer_on("cpu"), trainer_on("cuda")
     losses = []

@@ -14,6 +14,7 @@ from engine.messages import Command, State
 from engine.states import is_legal
 from tests.engine.driving import Driver, quick, running_engine
 
+pytestmark = pytest.mark.slow
 SEEDS = range(5)
 COMMANDS = 300
 GAP_SECONDS = (0.001, 0.050)

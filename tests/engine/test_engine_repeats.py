@@ -15,6 +15,7 @@ from engine.settings import Settings
 from tests.child_process import run_python
 from tests.engine.driving import quick, running_engine
 
+pytestmark = pytest.mark.slow
 STEPS = 200  # by `settings` 20 refines, 8 opacity resets and all SH degrees
 OTHER = ("seed", 9)  # what a second run has of its own
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.child_process import PROJECT, run_program, run_python, without_display
 
+pytestmark = pytest.mark.slow
 DEAD_DISPLAY = ":987"
 
 
