@@ -41,7 +41,7 @@ FINDING_CODES: dict[str, str] = {
     "points_in_view": "How many sparse points some camera sees.",
     "points_missing": "There are no sparse points; random ones are used.",
     "points_out_of_view": "Many sparse points are seen by no camera.",
-    "pose_invalid": "A pose is no rigid transform; its photo is left out.",
+    "pose_invalid": "A pose is missing or no rigid transform; its photo is left out.",
     "reprojection": "How well sparse points fall on where they were seen.",
     "reprojection_large": "Sparse points fall far from where they were seen.",
     "scaled": "The scene is very small or large and is scaled for training.",
@@ -88,8 +88,8 @@ _TOGETHER = {
     "photo_unreadable": "{photos} cannot be decoded and are left out: {names}. The first: {first}",
     "photo_without_pose": "{photos} have no pose and are not used: {names}. The program that made "
     "the poses could not place them.",
-    "pose_invalid": "{photos} have a pose that is no rigid transform and are left out: {names}. "
-    "The first: {first}",
+    "pose_invalid": "{photos} have no pose that can be used and are left out: {names}. The first: "
+    "{first}",
     "view_without_points": "{photos} see none of the sparse points; their poses are probably "
     "wrong: {names}.",
 }
