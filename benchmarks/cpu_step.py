@@ -46,7 +46,7 @@ NUMBERS_A_SPLAT = 59
 # Parameter, gradient and Adam's two moments, float32: what a splat takes for good while it learns.
 KEPT_BYTES_A_SPLAT = 4 * 4 * NUMBERS_A_SPLAT
 # With what a step makes in passing, measured from 300,000 splats on and rounded up.
-EXPECTED_BYTES_A_SPLAT = 2500
+EXPECTED_BYTES_A_SPLAT = 1500
 # Of a number of the picture: seven blurs of eleven taps, across and down, and what lies between.
 LOSS_FMAS = 14 * 11 + 30
 
@@ -224,33 +224,22 @@ def against_torch(sizes: Sizes) -> dict[str, float]:
     return {**{f"{name}_ms": value for name, value in times.items()}, "ratio": ratio}
 
 
-def growing(rows: tuple[tuple[int, int, int], ...], repeats: int) -> list[dict[str, float | None]]:
+def growing(rows: tuple[tuple[int, int, int], ...], repeats: int) -> list[dict[str, Any]]:
     """A whole step of the kernels over a row of sizes, those that memory has room for."""
     print(
         f"\n{'splats':>10}{'pixels':>11}{'pairs':>12}{'ms':>9}{'us/splat':>10}{'ns/pixel':>10}"
         f"{'ns/pair':>9}{'bytes/splat':>13}"
     )
-    results: list[dict[str, float | None]] = []
+    results: list[dict[str, Any]] = []
     for splats, width, height in rows:
         free, expected = available_bytes(), splats * EXPECTED_BYTES_A_SPLAT
         if free is not None and expected > free // 2:
             print(f"{splats:10,} splats are left out: they may take {expected >> 20:,} MiB")
             continue
-        before = resident_bytes()
-        scene = training_scene(splats, width, height, CPU, "cpu")
-        pairs = count_work(scene, sampled_pixels=0).instances
-        peak = peak_bytes(scene.step)
-        taken = None if peak is None or before is None else (peak - before) / splats
-        whole = median_step(scene.step, max(2, repeats // 4), time.thread_time)["whole"]
-        pixels = width * height
-        results.append(
-            {
-                "splats": splats,
-                "pixels": pixels,
-                "pairs": pairs,
-                "ms": whole,
-                "bytes_a_splat": taken,
-            }
+        row = grown(splats, width, height, max(2, repeats // 4))
+        results.append(row)
+        whole, pixels, pairs, taken = (
+            row[key] for key in ("ms", "pixels", "pairs", "bytes_a_splat")
         )
         print(
             f"{splats:10,}{pixels:11,}{pairs:12,}{whole:9.1f}{1e3 * whole / splats:10.2f}"
@@ -258,6 +247,21 @@ def growing(rows: tuple[tuple[int, int, int], ...], repeats: int) -> list[dict[s
             f"{'' if taken is None else f'{taken:13,.0f}'}"
         )
     return results
+
+
+def grown(splats: int, width: int, height: int, repeats: int) -> dict[str, Any]:
+    """One row; memory is that of a whole step, picture and photo included."""
+    before = resident_bytes()
+    scene = training_scene(splats, width, height, CPU, "cpu")
+    pairs = count_work(scene, sampled_pixels=0).instances
+    peak = peak_bytes(scene.step)
+    return {
+        "splats": splats,
+        "pixels": width * height,
+        "pairs": pairs,
+        "ms": median_step(scene.step, repeats, time.thread_time)["whole"],
+        "bytes_a_splat": None if peak is None or before is None else (peak - before) / splats,
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:
