@@ -125,6 +125,45 @@ inline DoubleVector maximum(DoubleVector a, DoubleVector b) {
 }
 #endif
 
+#if defined(__AVX512F__)
+inline FloatVector square_root(FloatVector x) {
+    return _mm512_maskz_sqrt_ps(0xffff, x);
+}
+inline DoubleVector square_root(DoubleVector x) {
+    return _mm512_maskz_sqrt_pd(0xff, x);
+}
+inline FloatVector ceiling(FloatVector x) {
+    return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+}
+inline DoubleVector ceiling(DoubleVector x) {
+    return _mm512_maskz_roundscale_pd(0xff, x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+}
+#elif defined(__AVX2__)
+inline FloatVector square_root(FloatVector x) {
+    return _mm256_sqrt_ps(x);
+}
+inline DoubleVector square_root(DoubleVector x) {
+    return _mm256_sqrt_pd(x);
+}
+inline FloatVector ceiling(FloatVector x) {
+    return _mm256_ceil_ps(x);
+}
+inline DoubleVector ceiling(DoubleVector x) {
+    return _mm256_ceil_pd(x);
+}
+#else
+template <typename Vector>
+inline Vector square_root(Vector x) {
+    for (unsigned i = 0; i < sizeof(Vector) / sizeof x[0]; ++i) x[i] = std::sqrt(x[i]);
+    return x;
+}
+template <typename Vector>
+inline Vector ceiling(Vector x) {
+    for (unsigned i = 0; i < sizeof(Vector) / sizeof x[0]; ++i) x[i] = std::ceil(x[i]);
+    return x;
+}
+#endif
+
 // Bit i of the result is lane i of the mask.
 #if defined(__AVX512F__)
 inline unsigned lanes_of(FloatMask m) {

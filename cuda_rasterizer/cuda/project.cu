@@ -55,8 +55,8 @@ SPLATSCOPE_FUNCTION void write_splat(const ProjectParams<float>& p, int64_t i,
     reinterpret_cast<AlignedRow<2>*>(p.means_2d)[i] = {splat.mean_x, splat.mean_y};
     p.depths[i] = splat.depth;
     p.effective_opacities[i] = splat.opacity;
-    p.radii[2 * i] = splat.radius_x;
-    p.radii[2 * i + 1] = splat.radius_y;
+    p.radii[2 * i] = int32_t(splat.radius_x);
+    p.radii[2 * i + 1] = int32_t(splat.radius_y);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ KERNEL(project, ProjectParams<float>, splat_block) {
     const int64_t i = block_index() * splat_block + thread_index();
     float* tile = tiles + warp_index() * (splats_a_warp * longest_row);
     ProjectedSplat<float> splat;
-    bool seen = i < p.splats.count && project_splat(p.splats, camera[0], i, splat);
+    bool seen = i < p.splats.count && project_splat(camera[0], load_splat(p.splats, i), splat);
     Vector3<float> color = {0.0f, 0.0f, 0.0f};
     if (p.splats.features) {
         seen = seen && features_are_finite(p.splats, i);

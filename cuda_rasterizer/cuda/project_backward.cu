@@ -194,7 +194,7 @@ KERNEL(project_backward, ProjectBackwardParams<float>, splat_block) {
     const bool seen = i < p.splats.count && p.radii[2 * i] > 0;
     SplatGradient<float> g = {};
     CameraGradient<float> grad_camera = {};
-    if (seen) project_splat_backward(p.splats, camera[0], i, load_gradient(p, i), g, grad_camera);
+    if (seen) project_splat_backward(camera[0], load_splat(p.splats, i), load_gradient(p, i), g, grad_camera);
     Findings findings;
     findings.found = seen ? found_seen : 0;
     if (!p.splats.features) color_backward(p, camera[0], i, rows, seen, g.mean, grad_camera, tile, findings);

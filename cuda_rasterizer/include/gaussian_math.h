@@ -1,20 +1,23 @@
 // The mathematics of one splat's projection, with its gradient beside it.
 //
-// Plain functions of numbers, for the CPU and for CUDA; nothing here knows of arrays, threads or torch.
-// EWA splatting (Zwicker et al. 2001) as 3D Gaussian Splatting (Kerbl et al. 2023) uses it. The projected
-// covariance is U U^T + dilation I with U = J W R S, and its determinants come from |U0 x U1|^2, which
-// loses no digits for needle-like splats, where a c - b^2 does.
+// Plain functions of numbers, for CUDA a splat at a time and for the CPU as many as a register has lanes;
+// nothing here knows of threads or torch, and only `load_camera` and `load_splat` of arrays. Functions give a
+// mask of the splats for which what they did means anything. EWA splatting (Zwicker et al. 2001) as 3D
+// Gaussian Splatting (Kerbl et al. 2023) uses it. The projected covariance is U U^T + dilation I with U = J W
+// R S, and its determinants come from |U0 x U1|^2, which loses no digits for needle-like splats, where a c -
+// b^2 does.
 #pragma once
 
 #include "constants.h"
+#include "elementary.h"
 #include "params.h"
 #include "vector_math.h"
 
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
 
-// A pinhole camera: rows of the rotation, translation, focal lengths and principal point in pixels; and the
-// cut-offs of projection in the type of the numbers.
+// A pinhole camera: rows of the rotation, translation, focal lengths and principal point in pixels; and how
+// it draws, the cut-offs of projection in the type of the numbers.
 template <typename Real>
 struct Camera {
     Vector3<Real> row[3];
@@ -24,13 +27,15 @@ struct Camera {
     Real x_low, x_high, y_low, y_high;  // limits of x/z and y/z inside the Jacobian
     Real width, height;
     Real near, dilation, alpha_floor, footprint_cap;
+    bool antialiased, raw;
 };
 
-template <typename Real>
-SPLATSCOPE_FUNCTION Camera<Real> load_camera(const SplatParams<Real>& p) {
-    const Real* w = p.world_to_camera;
-    const Real* k = p.intrinsics;
+template <typename Real, typename Stored>
+SPLATSCOPE_FUNCTION Camera<Real> camera_as(const SplatParams<Stored>& p) {
     Camera<Real> camera;
+    Real w[12], k[6];
+    for (int i = 0; i < 12; ++i) w[i] = Real(p.world_to_camera[i]);
+    for (int i = 0; i < 6; ++i) k[i] = Real(p.intrinsics[i]);
     for (int i = 0; i < 3; ++i) camera.row[i] = load3(w + 4 * i);
     camera.translation = {w[3], w[7], w[11]};
     const Vector3<Real>& t = camera.translation;
@@ -53,19 +58,41 @@ SPLATSCOPE_FUNCTION Camera<Real> load_camera(const SplatParams<Real>& p) {
     camera.dilation = Real(p.cutoffs.dilation);
     camera.alpha_floor = Real(p.cutoffs.alpha_floor);
     camera.footprint_cap = Real(p.cutoffs.footprint_cap);
+    camera.antialiased = p.antialiased != 0;
+    camera.raw = p.raw != 0;
     return camera;
 }
 
-// Scales and opacity as drawing takes them: given as they are, or raw, by their logarithms and logit.
 template <typename Real>
-SPLATSCOPE_FUNCTION Vector3<Real> scale_of(const SplatParams<Real>& p, int64_t i) {
-    const Vector3<Real> s = load3(p.scales + 3 * i);
-    if (!p.raw) return s;
-    return {exponential_of(s.x), exponential_of(s.y), exponential_of(s.z)};
+SPLATSCOPE_FUNCTION Camera<Real> load_camera(const SplatParams<Real>& p) {
+    return camera_as<Real>(p);
 }
+
+// A splat as drawing takes it.
 template <typename Real>
-SPLATSCOPE_FUNCTION Real opacity_of(const SplatParams<Real>& p, int64_t i) {
-    return p.raw ? sigmoid(p.opacities[i]) : p.opacities[i];
+struct Splat {
+    Vector3<Real> mean;
+    Real quaternion[4];
+    Vector3<Real> scale;
+    Real opacity;
+};
+
+// Scales and opacity from what was given: as they are, or raw, by their logarithms and logit.
+template <typename Real>
+SPLATSCOPE_FUNCTION void activate(bool raw, Splat<Real>& splat) {
+    if (!raw) return;
+    Vector3<Real>& scale = splat.scale;
+    scale = {portable_exponential(scale.x), portable_exponential(scale.y), portable_exponential(scale.z)};
+    splat.opacity = Real(1) / (Real(1) + portable_exponential(-splat.opacity));
+}
+
+template <typename Real>
+SPLATSCOPE_FUNCTION Splat<Real> load_splat(const SplatParams<Real>& p, int64_t i) {
+    const Real* q = p.quaternions + 4 * i;
+    Splat<Real> splat = {
+        load3(p.means + 3 * i), {q[0], q[1], q[2], q[3]}, load3(p.scales + 3 * i), p.opacities[i]};
+    activate(p.raw != 0, splat);
+    return splat;
 }
 
 // Everything between a splat and its conic; forward and backward compute it by this one function.
@@ -79,22 +106,26 @@ struct Footprint {
     Real q[4];                  // normalised
     Real inverse_norm;
     Real x_ratio, y_ratio;  // x/z and y/z as the Jacobian takes them
-    bool x_clamped, y_clamped;
+    Mask<Real> x_clamped, y_clamped;
     Real a, b, c;  // dilated covariance [[a, b], [b, c]]
     Real determinant_before, determinant;
 };
 
 template <typename Real>
-SPLATSCOPE_FUNCTION bool quaternion_to_rotation(const Real* q_raw, Footprint<Real>& f) {
+SPLATSCOPE_FUNCTION Mask<Real> quaternion_to_rotation(const Real* q_raw, Footprint<Real>& f) {
     const Real norm2 = q_raw[0] * q_raw[0] + q_raw[1] * q_raw[1] + q_raw[2] * q_raw[2] + q_raw[3] * q_raw[3];
-    if (!(norm2 >= Real(minimum_quaternion_norm_squared)) || !is_finite(norm2)) return false;
     f.inverse_norm = Real(1) / square_root(norm2);
     for (int i = 0; i < 4; ++i) f.q[i] = q_raw[i] * f.inverse_norm;
     const Real w = f.q[0], x = f.q[1], y = f.q[2], z = f.q[3];
     f.rotation[0] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)};
     f.rotation[1] = {2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)};
     f.rotation[2] = {2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)};
-    return true;
+    return (norm2 >= Real(minimum_quaternion_norm_squared)) & is_finite(norm2);
+}
+
+template <typename Real>
+SPLATSCOPE_FUNCTION Real limited(Real value, Real low, Real high) {
+    return select(value < low, low, select(value > high, high, value));
 }
 
 // J W R S, a row of it, from a row t of J W.
@@ -107,23 +138,23 @@ SPLATSCOPE_FUNCTION Vector3<Real> through_rotation_and_scale(const Footprint<Rea
             (t.x * r[0].z + t.y * r[1].z + t.z * r[2].z) * scale.z};
 }
 
-// False where the splat is behind the near plane, has no direction, or covers nothing that is finite.
+// Not where the splat is behind the near plane, has no direction, or covers nothing that is finite.
 template <typename Real>
-SPLATSCOPE_FUNCTION bool compute_footprint(const Camera<Real>& camera, const Vector3<Real>& mean,
-                                           const Real* quaternion, const Vector3<Real>& scale,
-                                           Footprint<Real>& f) {
+SPLATSCOPE_FUNCTION Mask<Real> compute_footprint(const Camera<Real>& camera, const Splat<Real>& splat,
+                                                 Footprint<Real>& f) {
+    const Vector3<Real>&mean = splat.mean, &scale = splat.scale;
     f.point = {dot(camera.row[0], mean) + camera.translation.x,
                dot(camera.row[1], mean) + camera.translation.y,
                dot(camera.row[2], mean) + camera.translation.z};
     const Real z = f.point.z;
-    if (!(z > camera.near) || !is_finite(z + f.point.x + f.point.y)) return false;
-    if (!quaternion_to_rotation(quaternion, f)) return false;
+    const Mask<Real> ahead = (z > camera.near) & is_finite(z + f.point.x + f.point.y);
+    const Mask<Real> found = ahead & quaternion_to_rotation(splat.quaternion, f);
 
     const Real x_ratio = f.point.x / z, y_ratio = f.point.y / z;
-    f.x_clamped = x_ratio < camera.x_low || x_ratio > camera.x_high;
-    f.y_clamped = y_ratio < camera.y_low || y_ratio > camera.y_high;
-    f.x_ratio = x_ratio < camera.x_low ? camera.x_low : x_ratio > camera.x_high ? camera.x_high : x_ratio;
-    f.y_ratio = y_ratio < camera.y_low ? camera.y_low : y_ratio > camera.y_high ? camera.y_high : y_ratio;
+    f.x_clamped = (x_ratio < camera.x_low) | (x_ratio > camera.x_high);
+    f.y_clamped = (y_ratio < camera.y_low) | (y_ratio > camera.y_high);
+    f.x_ratio = limited(x_ratio, camera.x_low, camera.x_high);
+    f.y_ratio = limited(y_ratio, camera.y_low, camera.y_high);
     const Real jx = camera.fx / z, jy = camera.fy / z;
     f.t0 = combine(jx, camera.row[0], -jx * f.x_ratio, camera.row[2]);
     f.t1 = combine(jy, camera.row[1], -jy * f.y_ratio, camera.row[2]);
@@ -139,7 +170,7 @@ SPLATSCOPE_FUNCTION bool compute_footprint(const Camera<Real>& camera, const Vec
     f.c = variance_y + dilation;
     f.determinant = f.determinant_before + dilation * (variance_x + variance_y) + dilation * dilation;
     // Backward divides by it, so that its inverse must be a number too; neither 0 nor what is next to it.
-    return is_finite(f.determinant) && is_finite(Real(1) / f.determinant);
+    return found & is_finite(f.determinant) & is_finite(Real(1) / f.determinant);
 }
 
 // Factor on the opacity that keeps a splat's energy in spite of the dilation (Mip-Splatting, Yu et al. 2024).
@@ -147,7 +178,7 @@ template <typename Real>
 SPLATSCOPE_FUNCTION Real antialias_factor(const Footprint<Real>& f) {
     const Real floor = Real(minimum_antialias_factor * minimum_antialias_factor);
     const Real ratio = f.determinant_before / f.determinant;
-    return square_root(ratio > floor ? ratio : floor);
+    return square_root(select(ratio > floor, ratio, floor));
 }
 
 template <typename Real>
@@ -155,27 +186,27 @@ struct ProjectedSplat {
     Real mean_x, mean_y;
     Real conic[3];
     Real depth, opacity;
-    int32_t radius_x, radius_y;
+    Real radius_x, radius_y;  // whole numbers
 };
 
 template <typename Real>
-SPLATSCOPE_FUNCTION int32_t radius_of(Real reach, Real variance) {
-    const Real radius = ceiling(reach * square_root(variance));
-    return radius < Real(maximum_radius) ? int32_t(radius) : int32_t(maximum_radius);
+SPLATSCOPE_FUNCTION Real radius_of(Real reach, Real variance) {
+    const Real radius = ceiling(reach * square_root(variance)), largest = Real(maximum_radius);
+    return select(radius < largest, radius, largest);
 }
 
-// False where the splat is culled; the rules stand in projected.py.
+// Not where the splat is culled; the rules stand in projected.py.
 template <typename Real>
-SPLATSCOPE_FUNCTION bool project_splat(const SplatParams<Real>& p, const Camera<Real>& camera, int64_t i,
-                                       ProjectedSplat<Real>& out) {
-    const Vector3<Real> mean = load3(p.means + 3 * i), scale = scale_of(p, i);
-    const Real opacity = opacity_of(p, i);
-    if (!is_finite(scale.x + scale.y + scale.z) || !is_finite(opacity)) return false;
+SPLATSCOPE_FUNCTION Mask<Real> project_splat(const Camera<Real>& camera, const Splat<Real>& splat,
+                                             ProjectedSplat<Real>& out) {
+    const Vector3<Real>& scale = splat.scale;
     Footprint<Real> f;
-    if (!compute_footprint(camera, mean, p.quaternions + 4 * i, scale, f)) return false;
-    out.opacity = opacity * (p.antialiased ? antialias_factor(f) : Real(1));
+    Mask<Real> seen = is_finite(scale.x + scale.y + scale.z) & is_finite(splat.opacity);
+    seen = seen & compute_footprint(camera, splat, f);
+    if (none_of(seen)) return seen;
+    out.opacity = camera.antialiased ? splat.opacity * antialias_factor(f) : splat.opacity;
     const Real floor = camera.alpha_floor;
-    if (!(out.opacity >= floor) || !(out.opacity > Real(0))) return false;
+    seen = seen & (out.opacity >= floor) & (out.opacity > Real(0));
 
     out.mean_x = camera.fx * (f.point.x / f.point.z) + camera.cx;
     out.mean_y = camera.fy * (f.point.y / f.point.z) + camera.cy;
@@ -183,16 +214,15 @@ SPLATSCOPE_FUNCTION bool project_splat(const SplatParams<Real>& p, const Camera<
     out.conic[0] = f.c / f.determinant;
     out.conic[1] = -f.b / f.determinant;
     out.conic[2] = f.a / f.determinant;
-    if (!is_finite(out.conic[0] + out.conic[1] + out.conic[2] + out.mean_x + out.mean_y)) return false;
+    seen = seen & is_finite(out.conic[0] + out.conic[1] + out.conic[2] + out.mean_x + out.mean_y);
 
-    const Real reach_of_alpha = square_root(Real(2) * logarithm(out.opacity / floor));
-    const Real cap = camera.footprint_cap;
-    const Real reach = reach_of_alpha < cap ? reach_of_alpha : cap;
-    out.radius_x = radius_of(reach, f.a);
-    out.radius_y = radius_of(reach, f.c);
-    const Real rx = Real(out.radius_x), ry = Real(out.radius_y);
-    return out.radius_x > 0 && out.radius_y > 0 && out.mean_x + rx > Real(0) &&
-           out.mean_x - rx < camera.width && out.mean_y + ry > Real(0) && out.mean_y - ry < camera.height;
+    const Real reach_of_alpha = square_root(Real(2) * portable_logarithm(out.opacity / floor));
+    const Real cap = camera.footprint_cap, reach = select(reach_of_alpha < cap, reach_of_alpha, cap);
+    const Real rx = radius_of(reach, f.a), ry = radius_of(reach, f.c);
+    out.radius_x = rx;
+    out.radius_y = ry;
+    return seen & (rx > Real(0)) & (ry > Real(0)) & (out.mean_x + rx > Real(0)) &
+           (out.mean_x - rx < camera.width) & (out.mean_y + ry > Real(0)) & (out.mean_y - ry < camera.height);
 }
 
 // What comes back from compositing for one splat.
@@ -232,10 +262,9 @@ SPLATSCOPE_FUNCTION void covariance_backward(const Footprint<Real>& f, const Pro
         const Real factor = antialias_factor(f);
         const Real ratio = f.determinant_before * inverse;
         grad_opacity = g.opacity * factor;
-        if (ratio > Real(minimum_antialias_factor * minimum_antialias_factor)) {
-            grad_before = g.opacity * opacity / (Real(2) * factor) * inverse;
-            grad_determinant -= grad_before * ratio;
-        }
+        grad_before = select(ratio > Real(minimum_antialias_factor * minimum_antialias_factor),
+                             g.opacity * opacity / (Real(2) * factor) * inverse, Real(0));
+        grad_determinant = grad_determinant - grad_before * ratio;
     }
     const Real grad_a = g.conic[2] * inverse + grad_determinant * f.c;
     const Real grad_c = g.conic[0] * inverse + grad_determinant * f.a;
@@ -281,7 +310,8 @@ SPLATSCOPE_FUNCTION Vector3<Real> camera_point_backward(const Camera<Real>& came
     grad_camera.row[2] = combine(-jx * f.x_ratio, grad_t0, -jy * f.y_ratio, grad_t1);
 
     // J02 = -fx x / z^2: where x/z is clamped it is -fx limit / z, which no longer depends on x.
-    const Real x_share = f.x_clamped ? Real(0) : Real(1), y_share = f.y_clamped ? Real(0) : Real(1);
+    const Real x_share = select(f.x_clamped, Real(0), Real(1)),
+               y_share = select(f.y_clamped, Real(0), Real(1));
     Vector3<Real> grad;
     grad.x = jx * (g.mean_x - x_share * grad_j02 * inverse_z);
     grad.y = jy * (g.mean_y - y_share * grad_j12 * inverse_z);
@@ -292,18 +322,20 @@ SPLATSCOPE_FUNCTION Vector3<Real> camera_point_backward(const Camera<Real>& came
     return grad;
 }
 
-// The whole way back from the image plane, to what was given: with `raw` by logarithms and logit. Of a splat
-// that has no footprint nothing is written. Colours have their own (spherical_harmonics.h).
+// The whole way back from the image plane, to what was given: with `raw` by logarithms and logit. Not where
+// the splat has no footprint. Colours have their own (spherical_harmonics.h).
 template <typename Real>
-SPLATSCOPE_FUNCTION void project_splat_backward(const SplatParams<Real>& p, const Camera<Real>& camera,
-                                                int64_t i, const ProjectedGradient<Real>& g,
-                                                SplatGradient<Real>& out, CameraGradient<Real>& grad_camera) {
-    const Vector3<Real> mean = load3(p.means + 3 * i), scale = scale_of(p, i);
-    const Real opacity = opacity_of(p, i);
+SPLATSCOPE_FUNCTION Mask<Real> project_splat_backward(const Camera<Real>& camera, const Splat<Real>& splat,
+                                                      const ProjectedGradient<Real>& g,
+                                                      SplatGradient<Real>& out,
+                                                      CameraGradient<Real>& grad_camera) {
+    const Vector3<Real>&mean = splat.mean, &scale = splat.scale;
+    const Real opacity = splat.opacity;
     Footprint<Real> f;
-    if (!compute_footprint(camera, mean, p.quaternions + 4 * i, scale, f)) return;
+    const Mask<Real> found = compute_footprint(camera, splat, f);
+    if (none_of(found)) return found;
     Vector3<Real> grad_u0, grad_u1;
-    covariance_backward(f, g, p.antialiased != 0, opacity, grad_u0, grad_u1, out.opacity);
+    covariance_backward(f, g, camera.antialiased, opacity, grad_u0, grad_u1, out.opacity);
 
     // U = T R S with T = J W.
     const Vector3<Real>* r = f.rotation;
@@ -318,9 +350,9 @@ SPLATSCOPE_FUNCTION void project_splat_backward(const SplatParams<Real>& p, cons
     const Vector3<Real> v1 = through_rotation_and_scale(f, f.t1, one);
     out.scale = {v0.x * grad_u0.x + v1.x * grad_u1.x, v0.y * grad_u0.y + v1.y * grad_u1.y,
                  v0.z * grad_u0.z + v1.z * grad_u1.z};
-    if (p.raw) {
+    if (camera.raw) {
         out.scale = times(out.scale, scale);
-        out.opacity *= opacity * (Real(1) - opacity);
+        out.opacity = out.opacity * (opacity * (Real(1) - opacity));
     }
 
     const Vector3<Real> grad_point = camera_point_backward(camera, f, g, grad_t0, grad_t1, grad_camera);
@@ -330,6 +362,7 @@ SPLATSCOPE_FUNCTION void project_splat_backward(const SplatParams<Real>& p, cons
     grad_camera.row[0] = combine(Real(1), grad_camera.row[0], grad_point.x, mean);
     grad_camera.row[1] = combine(Real(1), grad_camera.row[1], grad_point.y, mean);
     grad_camera.row[2] = combine(Real(1), grad_camera.row[2], grad_point.z, mean);
+    return found;
 }
 
 }  // namespace SPLATSCOPE_ISA

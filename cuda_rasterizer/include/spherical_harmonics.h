@@ -21,29 +21,28 @@ SPLATSCOPE_FUNCTION void spherical_harmonics_basis(int degree, const Vector3<Rea
     const Real x = d.x, y = d.y, z = d.z;
     basis[0] = Real(sh_band_0);
     if (degree < 1) return;
-    constexpr Real c1 = Real(sh_band_1);
+    const Real c1 = Real(sh_band_1);
     basis[1] = -c1 * y;
     basis[2] = c1 * z;
     basis[3] = -c1 * x;
     if (degree < 2) return;
-    constexpr Real k[] = {Real(sh_band_2[0]), Real(sh_band_2[1]), Real(sh_band_2[2]), Real(sh_band_2[3]),
-                          Real(sh_band_2[4])};
+    constexpr double k[] = {sh_band_2[0], sh_band_2[1], sh_band_2[2], sh_band_2[3], sh_band_2[4]};
     const Real xx = x * x, yy = y * y, zz = z * z;
-    basis[4] = k[0] * x * y;
-    basis[5] = k[1] * y * z;
-    basis[6] = k[2] * (2 * zz - xx - yy);
-    basis[7] = k[3] * x * z;
-    basis[8] = k[4] * (xx - yy);
+    basis[4] = Real(k[0]) * x * y;
+    basis[5] = Real(k[1]) * y * z;
+    basis[6] = Real(k[2]) * (2 * zz - xx - yy);
+    basis[7] = Real(k[3]) * x * z;
+    basis[8] = Real(k[4]) * (xx - yy);
     if (degree < 3) return;
-    constexpr Real m[] = {Real(sh_band_3[0]), Real(sh_band_3[1]), Real(sh_band_3[2]), Real(sh_band_3[3]),
-                          Real(sh_band_3[4]), Real(sh_band_3[5]), Real(sh_band_3[6])};
-    basis[9] = m[0] * y * (3 * xx - yy);
-    basis[10] = m[1] * x * y * z;
-    basis[11] = m[2] * y * (4 * zz - xx - yy);
-    basis[12] = m[3] * z * (2 * zz - 3 * xx - 3 * yy);
-    basis[13] = m[4] * x * (4 * zz - xx - yy);
-    basis[14] = m[5] * z * (xx - yy);
-    basis[15] = m[6] * x * (xx - 3 * yy);
+    constexpr double m[] = {sh_band_3[0], sh_band_3[1], sh_band_3[2], sh_band_3[3],
+                            sh_band_3[4], sh_band_3[5], sh_band_3[6]};
+    basis[9] = Real(m[0]) * y * (3 * xx - yy);
+    basis[10] = Real(m[1]) * x * y * z;
+    basis[11] = Real(m[2]) * y * (4 * zz - xx - yy);
+    basis[12] = Real(m[3]) * z * (2 * zz - 3 * xx - 3 * yy);
+    basis[13] = Real(m[4]) * x * (4 * zz - xx - yy);
+    basis[14] = Real(m[5]) * z * (xx - yy);
+    basis[15] = Real(m[6]) * x * (xx - 3 * yy);
 }
 
 // The derivative by d of the sum of w[k] basis[k].
@@ -52,7 +51,7 @@ SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics_slope(int degree, const Ve
                                                             const Real* w) {
     const Real x = d.x, y = d.y, z = d.z;
     if (degree < 1) return {Real(0), Real(0), Real(0)};
-    constexpr Real c1 = Real(sh_band_1);
+    const Real c1 = Real(sh_band_1);
     Vector3<Real> slope = {-c1 * w[3], -c1 * w[1], c1 * w[2]};
     if (degree < 2) return slope;
     const Real w4 = Real(sh_band_2[0]) * w[4], w5 = Real(sh_band_2[1]) * w[5];
@@ -125,9 +124,9 @@ SPLATSCOPE_FUNCTION Vector3<Real> spherical_harmonics_backward(int degree, const
                                                                const Real* basis, const Real* dc,
                                                                const Real* rest, Vector3<Real>& grad_color) {
     const Vector3<Real> color = spherical_harmonics_sum(degree, basis, dc, rest);
-    if (!(color.x > 0)) grad_color.x = Real(0);
-    if (!(color.y > 0)) grad_color.y = Real(0);
-    if (!(color.z > 0)) grad_color.z = Real(0);
+    grad_color.x = select(color.x > Real(0), grad_color.x, Real(0));
+    grad_color.y = select(color.y > Real(0), grad_color.y, Real(0));
+    grad_color.z = select(color.z > Real(0), grad_color.z, Real(0));
     Real along[maximum_sh_coefficients];
     const int count = sh_coefficients(degree);
     for (int k = 1; k < count; ++k)

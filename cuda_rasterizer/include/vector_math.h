@@ -1,36 +1,22 @@
 // Numbers and vectors of three, in words that the CPU's compilers and CUDA's have in common.
+//
+// A number (`Real`) is a float, a double, or as many of either as fit a register (cpu/dialect.h). So that one
+// formula serves them all, it compares to a `Mask` and chooses with `select` where it might have branched.
 #pragma once
 
 #ifndef SPLATSCOPE_ISA
 #define SPLATSCOPE_ISA portable
 #endif
 
-#ifndef SPLATSCOPE_FUNCTION  // which cuda/dialect.h defines, together with these words
-#include <cmath>
+#ifndef SPLATSCOPE_FUNCTION  // which cuda/dialect.h and cpu/dialect.h define, together with their words
 #define SPLATSCOPE_FUNCTION inline
 
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
 
 template <typename Real>
-inline Real square_root(Real x) {
-    return std::sqrt(x);
-}
-template <typename Real>
 inline Real reciprocal(Real x) {
     return Real(1) / x;
-}
-template <typename Real>
-inline Real exponential_of(Real x) {
-    return std::exp(x);
-}
-template <typename Real>
-inline Real logarithm(Real x) {
-    return std::log(x);
-}
-template <typename Real>
-inline Real ceiling(Real x) {
-    return std::ceil(x);
 }
 
 }  // namespace SPLATSCOPE_ISA
@@ -40,13 +26,20 @@ inline Real ceiling(Real x) {
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
 
+// What a comparison gives: bool, or one for each lane.
 template <typename Real>
-SPLATSCOPE_FUNCTION bool is_finite(Real value) {
-    return value - value == Real(0);
+using Mask = decltype(Real() < Real());
+
+SPLATSCOPE_FUNCTION bool none_of(bool holds) {
+    return !holds;
 }
 template <typename Real>
-SPLATSCOPE_FUNCTION Real sigmoid(Real x) {
-    return Real(1) / (Real(1) + exponential_of(-x));
+SPLATSCOPE_FUNCTION Real select(bool holds, Real a, Real b) {
+    return holds ? a : b;
+}
+template <typename Real>
+SPLATSCOPE_FUNCTION Mask<Real> is_finite(Real value) {
+    return value - value == Real(0);
 }
 
 template <typename Real>

@@ -9,10 +9,7 @@ from cuda_rasterizer.cuda import sources
 
 # Decisions of which one outcome cannot be had, by their text, and why.
 UNREACHABLE = {
-    "return out.radius_x > 0 && out.radius_y > 0 && out.mean_x + rx > Real(0) &&": (
-        "a determinant above 0 gives both variances, so both radii are 0 together"
-    ),
-    "if (!compute_footprint(camera, mean, p.quaternions + 4 * i, scale, f)) return;": (
+    "if (none_of(found)) return found;": (
         "backward skips what forward culled, and both take the same decision"
     ),
     "!(determinant > minimum_determinant) || !is_finite_number(determinant);": (

@@ -4,7 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import Rendering
+from cuda_rasterizer import CLASSIC, Rendering
+from cuda_rasterizer.backends import kernels_of
+from cuda_rasterizer.kernel_arguments import SplatInputs, View
+from cuda_rasterizer.projected import Projected
 from tests.cuda_rasterizer import scenes
 from tests.cuda_rasterizer.drawing import backward, draw
 from tests.cuda_rasterizer.scenes import SplatScene
@@ -29,6 +32,16 @@ def drawn(
     rendering = draw(shown, backend, raw=inside, **options)
     backward(rendering)
     return rendering, {name: leaf.grad for name, leaf in scene.leaves()}
+
+
+def projected_by(backend: str, scene: SplatScene) -> Projected:
+    """A raw scene of features on the image plane."""
+    inputs = SplatInputs(
+        *(scene.means, scene.quaternions, scene.scales, scene.opacities),
+        *(None, None, scene.features, scene.world_to_camera, scene.intrinsics),
+    )
+    view = View(scene.width, scene.height, -1, False, CLASSIC, raw=True)
+    return kernels_of(backend).project(inputs, view)
 
 
 @pytest.fixture
@@ -61,6 +74,26 @@ def test_raw_splats_in_float32_are_good_to_rounding(kernels):
         error = (gradient.double() - true_gradients[name]).norm() / true_gradients[name].norm()
         # Seven digits, of which a stack of splats costs two.
         assert error < 2e-4, name
+
+
+def test_exponentials_of_the_kernels_are_good_to_a_few_units_in_the_last_place(kernels):
+    """Of logits by the opacities, of logarithms of scales by the radii that they reach."""
+    logits = torch.linspace(-5.5, 30.0, 4001)
+    scene = scenes.scene_of([[0.0, 0.0, 2.0]] * 4001, dtype=torch.float32)
+    scene = scene.replace(scales=torch.full((4001, 3), -3.0), opacities=logits)
+    found = projected_by(kernels, scene).opacities
+    seen = found > 0
+    truth = logits.double().sigmoid()
+    assert (seen == (truth >= CLASSIC.alpha_floor)).all()
+    # An exponential of 2 units in the last place, a sum and a division: 4 roundings of 6e-8.
+    torch.testing.assert_close(found[seen].double(), truth[seen], rtol=2.5e-7, atol=0)
+
+    sizes = torch.linspace(-12.0, 8.0, 4001)
+    scene = scene.replace(scales=sizes[:, None].repeat(1, 3), opacities=torch.full((4001,), 2.0))
+    conics = projected_by(kernels, scene).conics[:, 0].double()
+    # At 2 units of depth and a focal length of 40 px, widened by the dilation.
+    variance = (40 / 2 * sizes.double().exp()) ** 2 + CLASSIC.dilation
+    torch.testing.assert_close(1 / conics, variance, rtol=1.5e-6, atol=0)
 
 
 @pytest.mark.parametrize(
