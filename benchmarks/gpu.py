@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu_kit import checks, child, floors, rivals, sanitizer
-from benchmarks.gpu_kit.clocks import TimedLauncher, clock_of, median_by_kernel, median_ms
+from benchmarks.gpu_kit.clocks import TimedLauncher, clock_of, empty_ms, median_by_kernel, median_ms
 from benchmarks.gpu_kit.report import Report
 from benchmarks.gpu_kit.scenes import TrainingScene, training_scene
 from cuda_rasterizer import backend_status
@@ -252,7 +252,8 @@ def timed_scene(
         torch.cuda.reset_peak_memory_stats(device)
     whole = median_ms(scene.step, clock, repeats)
     drawing = median_ms(torch.no_grad()(scene.draw), clock, repeats)
-    timed = TimedLauncher(launcher, clock)
+    overhead = empty_ms(clock)
+    timed = TimedLauncher(launcher, clock, overhead)
     with use_launcher(timed):
         kernels = median_by_kernel(scene.step, timed, max(1, repeats // 3))
     parts = time_of_parts(kernels)
@@ -273,6 +274,7 @@ def timed_scene(
         "forward_ms": drawing,
         "parts_ms": parts,
         "kernels_ms": kernels,
+        "two_events_ms": overhead,
         "peak_bytes": peak,
         **floors.as_json(counts, rates),
     }

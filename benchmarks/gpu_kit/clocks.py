@@ -11,6 +11,8 @@ import torch
 
 from cuda_rasterizer.cuda.launcher import Launcher
 
+HELD_CLOCKS = 600_000  # some 0.4 ms: Python launches a kernel between two events in a tenth of that
+
 
 class Clock(Protocol):
     """Marks moments between the launches of a stream."""
@@ -24,23 +26,37 @@ class Clock(Protocol):
     def wait(self) -> None:
         """Until everything queued is done."""
 
+    def has_passed(self, mark: Any) -> bool:
+        """Whether a mark lies behind the device, which then waits for the next launch."""
+
+    def hold(self) -> None:
+        """Keep the device busy for longer than a launch takes, so that the next ones queue up."""
+
 
 class EventClock:
     """By events on torch's current stream: waits for nothing while it measures."""
 
     def mark(self) -> torch.cuda.Event:
         """A recorded event."""
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record()  # type: ignore[no-untyped-call]
         return event
 
     def milliseconds(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
         """Time on the device."""
-        return float(begin.elapsed_time(end))
+        return float(begin.elapsed_time(end))  # type: ignore[no-untyped-call]
 
     def wait(self) -> None:
         """For the device."""
         torch.cuda.synchronize()
+
+    def has_passed(self, mark: torch.cuda.Event) -> bool:
+        """Asks without waiting."""
+        return bool(mark.query())  # type: ignore[no-untyped-call]
+
+    def hold(self) -> None:
+        """By a kernel that only counts clocks."""
+        torch.cuda._sleep(HELD_CLOCKS)  # type: ignore[no-untyped-call]
 
 
 class WallClock:
@@ -56,6 +72,13 @@ class WallClock:
 
     def wait(self) -> None:
         """There is nothing to wait for."""
+
+    def has_passed(self, mark: float) -> bool:
+        """Always."""
+        return True
+
+    def hold(self) -> None:
+        """Calls take the time that they take."""
 
 
 def clock_of(device: torch.device) -> Clock:
@@ -76,12 +99,28 @@ def median_ms(action: Callable[[], object], clock: Clock, repeats: int, warm_up:
     return statistics.median(clock.milliseconds(begin, end) for begin, end in marks)
 
 
-class TimedLauncher:
-    """Passes launches on to another launcher and measures each kernel by its name."""
+def empty_ms(clock: Clock, repeats: int = 20) -> float:
+    """Median time between two marks with nothing between them, on a device that is kept busy."""
+    marks = []
+    for _ in range(repeats):
+        clock.hold()
+        marks.append((clock.mark(), clock.mark()))
+    clock.wait()
+    return statistics.median(clock.milliseconds(begin, end) for begin, end in marks)
 
-    def __init__(self, launcher: Launcher, clock: Clock) -> None:
+
+class TimedLauncher:
+    """Passes launches on to another launcher and measures each kernel by its name.
+
+    An idle device would count into a kernel's time what Python takes to launch it. So a device that
+    has caught up is held for a while first, and kernel and marks queue up behind that; what the
+    marks themselves take is `overhead_ms`, and taken off.
+    """
+
+    def __init__(self, launcher: Launcher, clock: Clock, overhead_ms: float = 0.0) -> None:
         self._launcher = launcher
         self._clock = clock
+        self._overhead_ms = overhead_ms
         self._marks: list[tuple[str, Any, Any]] = []
 
     @property
@@ -99,6 +138,8 @@ class TimedLauncher:
         shared_bytes: int = 0,
     ) -> None:
         """Launches between two marks."""
+        if not self._marks or self._clock.has_passed(self._marks[-1][2]):
+            self._clock.hold()
         begin = self._clock.mark()
         self._launcher.launch(kernel, params, grid=grid, block=block, shared_bytes=shared_bytes)
         self._marks.append((kernel, begin, self._clock.mark()))
@@ -109,7 +150,7 @@ class TimedLauncher:
         marks, self._marks = self._marks, []
         total: dict[str, float] = defaultdict(float)
         for kernel, begin, end in marks:
-            total[kernel] += self._clock.milliseconds(begin, end)
+            total[kernel] += max(0.0, self._clock.milliseconds(begin, end) - self._overhead_ms)
         return dict(total)
 
 

@@ -14,7 +14,13 @@ import torch
 
 from benchmarks import gpu
 from benchmarks.gpu_kit import checks, floors, rivals, sanitizer
-from benchmarks.gpu_kit.clocks import TimedLauncher, WallClock, median_by_kernel, median_ms
+from benchmarks.gpu_kit.clocks import (
+    TimedLauncher,
+    WallClock,
+    empty_ms,
+    median_by_kernel,
+    median_ms,
+)
 from benchmarks.gpu_kit.report import Report
 from benchmarks.gpu_kit.scenes import training_scene
 from cuda_rasterizer import Rendering, rasterize
@@ -222,6 +228,33 @@ def test_each_kernel_is_measured_by_its_name_and_its_launches_are_added_up():
 
     assert median_by_kernel(step, timed, 3) == {"blend": 1000.0, "sort_count": 2000.0}
     assert silent.launched.count("blend") == 4  # one warms up
+
+
+class Device(Ticking):
+    """One that has caught up with Python, or has not; launches and holds in their order."""
+
+    def __init__(self, *, is_idle: bool) -> None:
+        self.is_idle = is_idle
+        self.holds = 0
+
+    def has_passed(self, mark: float) -> bool:
+        return self.is_idle
+
+    def hold(self) -> None:
+        self.holds += 1
+
+
+@pytest.mark.parametrize(("is_idle", "holds"), [(True, 3), (False, 1)])
+def test_no_kernel_waits_for_python_between_its_marks_whose_own_time_is_taken_off(is_idle, holds):
+    clock = Device(is_idle=is_idle)
+    assert empty_ms(clock, repeats=4) == 1000.0
+    assert clock.holds == 4
+    clock.holds = 0
+    timed = TimedLauncher(Silent(), clock, overhead_ms=250.0)
+    for _ in range(3):
+        timed.launch("blend", floors._RateParams(), grid=1, block=32)
+    assert clock.holds == holds  # the first launch always: nobody knows what the device does
+    assert timed.take() == {"blend": 2250.0}
 
 
 def test_a_median_leaves_the_warm_up_out():

@@ -39,8 +39,12 @@ def gpu(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("gpu")
 def test_a_gpu_is_named_with_all_that_was_found_and_tried():
-    told: list[str] = []
-    found = diagnosis.diagnose(told.append)
+    told: list[tuple[str, int, int]] = []
+
+    def tell(what: str, done: int, of: int) -> None:
+        told.append((what, done, of))
+
+    found = diagnosis.diagnose(tell)
     assert found.problem is None
     assert found.gpus == (diagnosis.Gpu("GeForce", "sm_89", 24.0),)
     assert (found.torch_cuda, found.driver, found.nvrtc) == ("13.0", "13.2", "13.0")
@@ -49,7 +53,7 @@ def test_a_gpu_is_named_with_all_that_was_found_and_tried():
     assert found.kernels.startswith(f"{count} of {count} compiled in ")
     assert len(told) == count + 1
     assert "equal backend 'cpu' within 0e+00" in found.trial
-    again = diagnosis.diagnose(told.append)
+    again = diagnosis.diagnose(tell)
     assert again.kernels.startswith(f"all {count} from the cache")
     assert len(told) == count + 1
 
