@@ -143,7 +143,7 @@ def _shapes(
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:
-    """The rotations (n, 3, 3) of quaternions (n, 4), (w, x, y, z), of any norm; zero turns nothing."""
+    """The rotations (n, 3, 3) of quaternions (n, 4), (w, x, y, z), of any norm; zero: none."""
     shortest = DEAD_QUATERNION_NORM_SQUARED**0.5
     norms = quaternions.norm(dim=-1, keepdim=True).clamp_min(shortest)
     w, x, y, z = (quaternions / norms).unbind(-1)
