@@ -5,7 +5,13 @@ import torch
 
 from cuda_rasterizer import l1_ssim, native, set_threads
 from tests.cuda_rasterizer import scenes
-from tests.cuda_rasterizer.drawing import backward, draw, draw_with_gradients, seeds_of
+from tests.cuda_rasterizer.drawing import (
+    backward,
+    draw,
+    draw_with_gradients,
+    instruction_set,
+    seeds_of,
+)
 
 pytestmark = pytest.mark.usefixtures("fast_backend")
 
@@ -47,6 +53,29 @@ def test_one_two_and_five_threads_give_the_same_bits(dtype):
     for result in results[1:]:
         assert_same_bits(result, results[0])
     assert all(torch.equal(pose, poses[0]) for pose in poses)
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_every_instruction_set_projects_to_the_same_bits(raw):
+    """Formulas are written in plain operations, and nothing of a splat is a sum over others."""
+    scene = scenes.random_scene(4, 700, 61, 43, sh_degree=3, opacity_range=(0.01, 0.97))
+    if raw:
+        scene = scene.replace(scales=scene.scales.log(), opacities=scene.opacities.logit())
+    scene = scene.to(torch.float32)
+    results = []
+    for name in ("baseline", "avx2", "avx512"):
+        try:
+            with instruction_set(name):
+                leaves = scene.with_gradients()
+                rendering = draw(leaves, raw=raw)
+                rendering.means_2d.sum().backward()
+        except native.RasterizerError:
+            continue  # this machine lacks it
+        gradients = [leaf.grad for _, leaf in leaves.leaves() if leaf.grad is not None]
+        results.append([rendering.radii, rendering.means_2d, *gradients])
+    for result in results[1:]:
+        for found, expected in zip(result, results[0], strict=True):
+            assert torch.equal(found, expected)
 
 
 def test_the_loss_and_its_gradient_have_the_same_bits_on_any_number_of_threads():
