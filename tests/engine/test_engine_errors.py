@@ -40,7 +40,7 @@ def test_an_error_in_a_step_keeps_a_run_that_can_be_saved_and_exported(
     driver.open(scene, tmp_path / "run", ENDLESS)
     failed = driver.wait(m.Failed)
     driver.reach(State.FAILED)
-    assert "ZeroDivisionError: the plug" in failed.message
+    assert "ZeroDivisionError: the plug. The model of step 5 is kept" in failed.message
     assert "Traceback" in failed.details
     assert failed.step == 5
     assert driver.ask(m.Save(), m.Saved).step == 5
