@@ -206,15 +206,20 @@ Number load_read_only(const Number* at) {
     return *at;
 }
 
-inline float exponential(float x) {
-    return std::exp(x);
-}
-// Off by up to two units in the last place, as it may be on a device, and always alike for one number.
-inline float reciprocal(float x) {
-    const float exact = 1.0f / x;
-    if (std::fpclassify(exact) != FP_NORMAL) return exact;
+// A result off by up to two units in the last place, as it may be on a device, always alike for one number
+// `x`; what is denormal is 0 there.
+inline float roughly(float exact, float x) {
+    const int kind = std::fpclassify(exact);
+    if (kind == FP_SUBNORMAL) return 0.0f;
+    if (kind != FP_NORMAL) return exact;
     const std::uint32_t spread = float_bits(x) * 2654435761u;
     return bits_float(float_bits(exact) + (spread >> 16) % 5u - 2u);
+}
+inline float exponential(float x) {
+    return roughly(std::exp(x), x);
+}
+inline float reciprocal(float x) {
+    return roughly(1.0f / x, x);
 }
 inline float exponential_of(float x) {
     return std::exp(x);

@@ -240,6 +240,21 @@ def test_the_words_for_mathematics_mean_what_they_say(launch):
     assert numbers[:4].tolist() == [0x3F800000, 3, 43, -1]
 
 
+def test_the_fast_exponential_is_as_rough_as_a_device_and_flushes_denormals(launch):
+    off = set()
+    for x in (-80.0, -5.5, -1.0, -0.3, 0.0, 0.7, 2.0, 30.0):
+        values = torch.zeros(32)
+        values[0] = x
+        _, found = launch("numbers_of_math", values=values)
+        rough, exact = found[2].view(torch.int32).item(), found[3].view(torch.int32).item()
+        off.add(rough - exact)
+    assert off <= {-2, -1, 0, 1, 2}
+    assert len(off) > 2
+    values[0] = -95.0  # e^-95 is 5e-42
+    _, found = launch("numbers_of_math", values=values)
+    assert found[2] == 0.0 < found[3]
+
+
 def test_a_source_that_does_not_compile_is_reported_with_the_compilers_words(
     tmp_path, emulator_cache
 ):
