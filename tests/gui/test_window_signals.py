@@ -26,9 +26,9 @@ def begin(display: PrivateDisplay, tmp_path: Path) -> Callable[..., "subprocess.
     own = {"XDG_DATA_HOME": "data", "SPLATSCOPE_CONFIG_DIR": "config", "SPLATSCOPE_LOG_DIR": "logs"}
     folders = {name: str(tmp_path / folder) for name, folder in own.items()}
 
-    def start(*arguments: str) -> "subprocess.Popen[str]":
+    def start(*arguments: str, module: str = "app") -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-m", "app", *arguments],
+            [sys.executable, "-m", module, *arguments],
             cwd=PROJECT,
             env=display.environment() | folders,
             stderr=subprocess.PIPE,
@@ -66,13 +66,28 @@ def test_ctrl_c_while_the_program_starts_ends_it_at_once_without_a_traceback(
     assert end_of(program) == (130, "")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("module", "scene", "number", "code"),
+    [("app", ("demo",), signal.SIGTERM, 143), ("app.demo", (), signal.SIGINT, 130)],
+)
 def test_a_signal_while_training_saves_and_is_told_by_the_exit_code(
-    begin: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, number: int, code: int
+    begin: Callable[..., "subprocess.Popen[str]"],
+    tmp_path: Path,
+    module: str,
+    scene: tuple[str, ...],
+    number: int,
+    code: int,
 ) -> None:
-    program = begin("demo", *FLAGS)
+    program = begin(*scene, *FLAGS, module=module)
     runs = tmp_path / "data"
-    wait_until(lambda: any(p.stat().st_size for p in runs.rglob("metrics.jsonl")), "steps")
+
+    def has_steps() -> bool:
+        try:
+            return any(file.stat().st_size for file in runs.rglob("metrics.jsonl"))
+        except FileNotFoundError:  # folders come and go while the program tries where it may write
+            return False
+
+    wait_until(has_steps, "steps")
     os.kill(program.pid, number)
     assert end_of(program)[0] == code
     run = RunFolder(next(runs.rglob("run.toml")).parent)
