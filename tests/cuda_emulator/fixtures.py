@@ -66,6 +66,7 @@ COVERING = {
     "test_cuda_splat_kernels",
     "test_cuda_training_kernels",
     "test_fast_backends_equal_reference",
+    "test_step_guard",
 }
 """Files whose tests, all together, reach every branch of the kernels."""
 COUNTING = COVERING | {"test_kernel_coverage"}
