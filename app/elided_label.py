@@ -19,12 +19,13 @@ class ElidedLabel(QLabel):
         super().__init__(parent)
         self._mode = mode
         self.full_text = text
+        self._short = ""
         self._elide()
 
-    def set_full_text(self, text: str) -> None:
-        """Show `text`, shortened where it does not fit."""
+    def set_full_text(self, text: str, short: str = "") -> None:
+        """Show `text`, or `short` where only that fits, or as much of it as does."""
         if text != self.full_text:
-            self.full_text = text
+            self.full_text, self._short = text, short
             self._elide()
             self.updateGeometry()
 
@@ -48,8 +49,10 @@ class ElidedLabel(QLabel):
         event.accept()
 
     def _elide(self) -> None:
-        shown = self.fontMetrics().elidedText(self.full_text, self._mode, max(self.width(), 1))
-        super().setText(shown)
+        metrics, room = self.fontMetrics(), max(self.width(), 1)
+        fits = not self._short or metrics.horizontalAdvance(self.full_text) <= room
+        text = self.full_text if fits else self._short
+        super().setText(metrics.elidedText(text, self._mode, room))
 
 
 class LabelPlace(QWidget):

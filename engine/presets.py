@@ -1,6 +1,7 @@
 """Presets: TOML files that hold the differences from the defaults."""
 
 import difflib
+import itertools
 import os
 import tomllib
 from pathlib import Path
@@ -51,6 +52,13 @@ def load_preset(name_or_path: str | Path) -> Settings:
         return Settings().updated(values)
     except SettingError as error:
         raise SettingError(f"Preset {path}: {error}", path=path, value=error.value) from error
+
+
+def preset_description(name: str) -> str:
+    """What the comment at the head of a built-in preset says of it."""
+    lines = (PRESET_FOLDER / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+    head = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    return " ".join(line.lstrip("# ") for line in head)
 
 
 def nearest_preset(settings: Settings) -> str:

@@ -87,7 +87,7 @@ class ActionPanel(Panel):
                 for command in self.results:
                     self._tell(command, "")
             case OpacitiesReset():
-                self._tell(ResetOpacity, f"to {event.value:g} at step {event.step:,}")
+                self._tell(ResetOpacity, f"to {event.value:g}", suffix=f" at step {event.step:,}")
             case Refined():
                 self._tell_refine(event)
             case Evaluated():
@@ -95,9 +95,10 @@ class ActionPanel(Panel):
                 plural = "" if count == 1 else "s"
                 self._tell(
                     Evaluate,
-                    f"{event.psnr:.2f} dB at step {event.step:,}",
+                    f"{event.psnr:.2f} dB",
                     f"Mean over {count} held-out photo{plural}: PSNR {event.psnr:.2f} dB, "
-                    f"SSIM {event.ssim:.4f}",
+                    f"SSIM {event.ssim:.4f} at step {event.step:,}",
+                    suffix=f" at step {event.step:,}",
                 )
             case CommandRefused() if type(event.command) in self.results:
                 self._tell(type(event.command), event.reason, event.reason, "bad")
@@ -108,23 +109,29 @@ class ActionPanel(Panel):
         self.posted.emit(command())
 
     def _tell_refine(self, event: Refined) -> None:
-        step = f"at step {event.step:,}"
+        step = f" at step {event.step:,}"
         grown = event.cloned + event.split
         details = (
-            f"{event.cloned:,} cloned, {event.split:,} split, {event.pruned:,} pruned {step}; "
+            f"{event.cloned:,} cloned, {event.split:,} split, {event.pruned:,} pruned{step}; "
             f"{event.splats:,} splats"
         )
         if not event.by_hand or PruneNow in self._asked or event.pruned:
-            self._tell(PruneNow, f"{event.pruned:,} removed {step}", details)
+            self._tell(PruneNow, f"{event.pruned:,} removed", details, suffix=step)
         if not event.by_hand or DensifyNow in self._asked or grown:
-            self._tell(DensifyNow, f"{grown:,} added {step}", details)
+            self._tell(DensifyNow, f"{grown:,} added", details, suffix=step)
         if event.by_hand:
             self._asked -= {PruneNow, DensifyNow}
 
     def _tell(
-        self, command: type[Command], text: str, tooltip: str = "", role: str = "muted"
+        self,
+        command: type[Command],
+        text: str,
+        tooltip: str = "",
+        role: str = "muted",
+        suffix: str = "",
     ) -> None:
+        """Write `text` beside a button, with `suffix` where there is room for both."""
         result = self.results[command]
-        result.set_full_text(text)
-        result.setToolTip(tooltip or text)
+        result.set_full_text(text + suffix, text)
+        result.setToolTip(tooltip or text + suffix)
         set_role(result, role)

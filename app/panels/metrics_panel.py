@@ -120,10 +120,9 @@ class MetricsPanel(Panel):
             case SettingApplied():
                 self._mark_change(event)
             case RunStarted():
-                self.history.clear()
-                self._first_step = event.step
-                self._zoom = None
+                self._begin(event.step)
             case SceneOpened():
+                self._begin(0)
                 self._count_held_out(event)
             case _:
                 return
@@ -133,9 +132,13 @@ class MetricsPanel(Panel):
         """Forget the curves where no run is open."""
         super().set_state(state)
         if state is State.EMPTY:
-            self.history.clear()
-            self._zoom = None
+            self._begin(0)
             self._repaint_soon()
+
+    def _begin(self, step: int) -> None:
+        self.history.clear()
+        self._first_step = step
+        self._zoom = None
 
     def set_colors(self, colors: Palette) -> None:
         """Repaint in the colours of a theme."""

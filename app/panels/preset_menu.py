@@ -5,11 +5,12 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.dialogs.files import PRESET_FILTER, ask_existing_file, ask_new_file
 from engine.errors import SettingError
-from engine.presets import load_preset, preset_names, save_preset
+from engine.presets import load_preset, preset_description, preset_names, save_preset
 from engine.settings import Settings
 
 
@@ -25,9 +26,14 @@ class PresetMenu(QMenu):
         super().__init__(parent)
         self._current = current
         self.folder = Path.home()
+        self.setToolTipsVisible(True)
+        self.preset_actions: dict[str, QAction] = {}
         for name in preset_names():
             action = self.addAction(f"Load “{name}”")
+            action.setCheckable(True)
+            action.setToolTip(preset_description(name))
             action.triggered.connect(partial(self._load, name))
+            self.preset_actions[name] = action
         self.addSeparator()
         self.load_action = self.addAction("Load preset file…")
         self.load_action.triggered.connect(self._load_file)
@@ -36,6 +42,11 @@ class PresetMenu(QMenu):
         self.addSeparator()
         self.reset_action = self.addAction("Undo all changes to the preset")
         self.reset_action.triggered.connect(self.reset_asked)
+
+    def tick(self, preset: str) -> None:
+        """Mark the preset that the values are those of, or are measured against."""
+        for name, action in self.preset_actions.items():
+            action.setChecked(name == preset)
 
     def load(self, name_or_path: str | Path) -> None:
         """Load a built-in preset by name, or a file."""

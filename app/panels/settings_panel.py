@@ -117,7 +117,9 @@ class SettingsPanel(Panel):
 
     def load_preset(self, name: str, settings: Settings) -> None:
         """Take all values of a preset; in a run each difference is posted."""
-        self._take_base(name, settings)
+        self._take_base(
+            name, settings, "Chosen here; the scenes that are opened next begin with it."
+        )
         self._set_values(settings.differences(self._settings), next(gesture_numbers))
         self._show_values()
 
@@ -278,6 +280,7 @@ class SettingsPanel(Panel):
             row.show_value(self._settings[name])
             row.set_changed(self._settings[name] != self._base[name], self._base[name])
         self.list.preset = self._preset
+        self.presets.tick(self._preset)
         self.list.count_changes()
         self._summary.setText(f"{self.summary} ▾")
         self._summary.setAccessibleName(f"Presets; now {self.summary}")
@@ -323,7 +326,7 @@ class SettingsPanel(Panel):
         self._summary = QToolButton(self)
         self._summary.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         set_role(self._summary, "quiet")
-        menu = PresetMenu(self.settings, self)
+        self.presets = menu = PresetMenu(self.settings, self)
         menu.chosen.connect(self._take_preset)
         menu.saved.connect(self._preset_saved)
         menu.failed.connect(self.show_message)

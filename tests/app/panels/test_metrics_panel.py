@@ -165,6 +165,18 @@ def test_a_new_run_begins_with_empty_plots(panel: MetricsPanel, qtbot: QtBot) ->
     assert panel.history.marks == []
 
 
+def test_another_scene_begins_with_empty_plots_before_its_first_step(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.handle(stepped(range(1, 51)))
+    panel.handle(OpacitiesReset(1, 20, 0.01, by_hand=True))
+    drawn(panel, qtbot)
+    panel.handle(scene_opened([photo("a"), photo("b", held_out=True)]))
+    drawn(panel, qtbot)
+    assert len(panel.loss.data("total")[0]) == 0
+    assert panel.history.marks == []
+
+
 def test_values_under_the_pointer_are_read_in_every_plot(panel: MetricsPanel, qtbot: QtBot) -> None:
     panel.handle(stepped(range(1, 101), splats=171_204, loss=0.25))
     panel.handle(SettingApplied(1, 50, "opacity_lr", 0.025, 0.05))

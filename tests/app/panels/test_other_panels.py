@@ -87,6 +87,17 @@ def test_the_last_result_stands_beside_its_button(actions: ActionPanel) -> None:
     assert "2 held-out photos" in actions.results[Evaluate].toolTip()
 
 
+def test_where_there_is_little_room_the_number_is_told_whole_without_its_step(
+    actions: ActionPanel,
+) -> None:
+    actions.handle(Refined(1, 12_500, 0, 0, 12_345, 35_000))
+    result = actions.results[PruneNow]
+    whole = result.sizeHint().width()
+    for width, text in ((whole, "12,345 removed at step 12,500"), (whole - 20, "12,345 removed")):
+        result.resize(width, 20)
+        assert result.text() == text
+
+
 def test_a_prune_by_hand_does_not_claim_to_have_densified(actions: ActionPanel) -> None:
     actions.set_state(State.PAUSED)
     actions.buttons[PruneNow].click()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from app.panels.preset_menu import PresetMenu
 from engine.messages import SetSetting
+from engine.presets import preset_description
 from engine.settings import Settings, all_settings
 from tests.app.panels.desk import Desk
 
@@ -52,6 +53,23 @@ def test_a_preset_is_saved_as_differences_and_loads_into_a_run(desk: Desk, tmp_p
     desk.apply(3)
     desk.panel.undo()
     assert desk.panel.settings()["opacity_lr"] == 0.025
+
+
+def test_the_menu_ticks_the_preset_in_force_and_says_what_each_is_for(desk: Desk) -> None:
+    menu = desk.panel.presets
+
+    def ticked() -> list[str]:
+        return [name for name, action in menu.preset_actions.items() if action.isChecked()]
+
+    assert ticked() == ["classic"]
+    menu.preset_actions["cpu-fast"].trigger()
+    assert ticked() == ["cpu-fast"]
+    menu.preset_actions["cpu-fast"].trigger()  # a second time takes no tick away
+    assert ticked() == ["cpu-fast"]
+    assert "opened next" in desk.panel.preset_reason
+    for name, action in menu.preset_actions.items():
+        assert action.toolTip() == preset_description(name)
+        assert action.toolTip().endswith(".")
 
 
 def test_a_broken_preset_is_told_and_changes_nothing(desk: Desk, tmp_path: Path) -> None:
