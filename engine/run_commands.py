@@ -130,7 +130,7 @@ class RunCommands:
     def _reset_opacity(self, run: OpenRun, command: m.ResetOpacity) -> None:
         self._note(run, command)
         value = run.trainer.reset_opacity()
-        run.version += 1
+        self._session.changed_by_hand(run)
         self._session.publish(m.OpacitiesReset(run.run_id, run.step, value, by_hand=True))
 
     def _prune_now(self, run: OpenRun, command: m.PruneNow) -> None:
@@ -148,7 +148,7 @@ class RunCommands:
         self._refined(run, counts, notices)
 
     def _refined(self, run: OpenRun, counts: RefineCounts, notices: tuple[str, ...]) -> None:
-        run.version += 1
+        self._session.changed_by_hand(run)
         self._session.publish_refine(run, counts, by_hand=True)
         for message in notices:
             self._session.notice(message)

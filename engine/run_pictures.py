@@ -46,6 +46,10 @@ class RunPictures:
         self._scheduler.forget()
         self._sent = None
 
+    def hasten(self, version: int) -> None:
+        """The user has made this version of the model by hand and waits to see it."""
+        self._scheduler.hasten(version)
+
     def serve(self, run: OpenRun | None, *, training: bool) -> bool:
         """Draw the picture that is due, if one is; whether one was drawn."""
         start = time.perf_counter()

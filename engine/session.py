@@ -219,6 +219,11 @@ class Session:
         _log.info("%s", message)
         self.publish(m.PhotosGrew(run_id, message, step, divisor))
 
+    def changed_by_hand(self, run: OpenRun) -> None:
+        """A command has changed the model: it is another version, and shown soon."""
+        run.version += 1
+        self._pictures.hasten(run.version)
+
     def publish_refine(self, run: OpenRun, counts: RefineCounts, *, by_hand: bool = False) -> None:
         """Tell what a refine did, and that the splat cap held it back where that is news."""
         self.publish(

@@ -42,6 +42,7 @@ class ViewScheduler:
         self._spent: deque[tuple[float, float]] = deque()  # (end, seconds)
         self._started: float | None = None
         self._coarsest_only = False
+        self._awaited: int | None = None  # a model version that the user waits to see
 
     def request(self, view: View | None, now: float) -> None:
         """Take the newest request in place of an older one; None withdraws it."""
@@ -55,6 +56,11 @@ class ViewScheduler:
         """Nothing has been shown of the model that is open now; the request stands."""
         self._shown = None
         self._coarsest_only = False
+        self._awaited = None
+
+    def hasten(self, version: int) -> None:
+        """The user has changed the model by hand and waits to see it: rest is over for once."""
+        self._awaited = version
 
     def due(self, now: float, version: int, settings: Preview, *, training: bool) -> Plan | None:
         """The picture to draw now, or None. `version` changes whenever the model does."""
@@ -71,7 +77,7 @@ class ViewScheduler:
         if not (new_view or coarse or (changed and (settings.preview == "live" or not training))):
             return None
         if training:
-            urgent = new_view or coarse or moving
+            urgent = new_view or coarse or moving or self._awaited is not None
             share = settings.preview_share_moving if urgent else settings.preview_share_rest
             if share <= 0 or now < self._last_end + self._last_cost * (1 - share) / share:
                 return None
@@ -90,6 +96,8 @@ class ViewScheduler:
         self._last_end, self._last_cost = end, seconds
         self._spent.append((end, seconds))
         self._shown = (plan.view, plan.scale, version)
+        if self._awaited is not None and version >= self._awaited:
+            self._awaited = None
 
     def out_of_memory(self, plan: Plan, now: float) -> None:
         """`plan` did not fit into memory: draw coarse from now on, or nothing if it was coarse."""

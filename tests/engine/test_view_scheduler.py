@@ -90,6 +90,31 @@ def test_a_camera_come_to_rest_gets_one_full_picture_soon() -> None:
     assert len(clock.drawn) == known
 
 
+def test_what_the_user_did_by_hand_is_shown_soon_and_once() -> None:
+    clock = Clock(cost=0.5)  # a busy machine: at rest a picture is due every 24.5 seconds
+    clock.scheduler.request(View(1, CAMERA), clock.now)
+    clock.turn(2.0)
+    assert len(clock.drawn) == 1
+    clock.version += 1
+    clock.scheduler.hasten(clock.version)
+    clock.turn(1.0)
+    assert len(clock.drawn) == 2
+    assert clock.drawn[-1].scale == 1.0
+    clock.turn(20.0)
+    assert len(clock.drawn) == 2
+
+
+def test_a_picture_begun_before_a_change_by_hand_does_not_count_as_showing_it() -> None:
+    clock = Clock()
+    view = View(1, CAMERA)
+    clock.scheduler.request(view, clock.now)
+    plan = clock.scheduler.due(clock.now, 7, LIVE, training=True)
+    assert plan is not None
+    clock.scheduler.hasten(8)
+    clock.scheduler.drawn(plan, 7, clock.now, clock.now + 1.0)
+    assert clock.scheduler.due(clock.now + 3.0, 8, LIVE, training=True) is not None
+
+
 def test_a_still_preview_draws_only_what_the_camera_changed() -> None:
     clock = Clock(cost=0.01)
     still = Preview(preview="still")
