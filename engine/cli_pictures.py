@@ -18,7 +18,7 @@ from engine.device import choose_backend, prepare_kernels, put_into_force, tenso
 from engine.errors import ExportError, SceneError
 from engine.export.pictures import write_png
 from engine.export.saved_model import SavedModel, load_model
-from engine.messages import PhotoScore
+from engine.photo_score import PhotoScore
 from engine.run.run_folder import probe_folder
 from engine.scene_names import scene_path
 from engine.settings import Settings

@@ -14,6 +14,7 @@ import numpy as np
 from engine.cameras import Camera
 from engine.dataset.scene import Finding, Photo
 from engine.gpu_readings import GpuReading
+from engine.photo_score import PhotoScore as PhotoScore  # also found here, with `Evaluated`
 from engine.setting_info import Value
 from engine.settings import Settings
 
@@ -329,15 +330,6 @@ class ShDegreeRaised(Event):
 
     step: int
     degree: int
-
-
-@dataclasses.dataclass(frozen=True)
-class PhotoScore:
-    """PSNR (dB) and SSIM of one held-out photo."""
-
-    name: str
-    psnr: float
-    ssim: float
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,11 @@ nothing for autograd.
 from collections.abc import Iterator, Sequence
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from engine.dataset.scene import Scene
-from engine.messages import PhotoScore
+from engine.photo_score import PhotoScore
 from engine.settings import Settings
 from engine.training.device_photos import photos_on
 from engine.training.gaussians import Gaussians
@@ -22,6 +24,13 @@ from engine.transfers import to_device
 def evaluation_background(settings: Settings) -> Color:
     """What lies behind renders and transparent photos in evaluation; black when it is random."""
     return WHITE if settings.loss.background == "white" else BLACK
+
+
+def training_background(settings: Settings, random: torch.Generator) -> Float[Tensor, "3"]:
+    """What lies behind them in one training step, on the CPU; draws only when it is random."""
+    if settings.loss.background == "random":
+        return torch.rand(3, generator=random)
+    return torch.tensor(evaluation_background(settings))
 
 
 def evaluate(

@@ -60,6 +60,11 @@ def is_reset_step(step: int, settings: Settings) -> bool:
     return is_multiple(step, interval) or (white and step > 0)
 
 
+def changes_splats(step: int, settings: Settings) -> bool:
+    """Whether splats come, go or fade by schedule at `step`."""
+    return is_refine_step(step, settings) or is_reset_step(step, settings)
+
+
 def prunes_by_size(step: int, settings: Settings) -> bool:
     """Whether a refine at `step` also removes huge splats: once a first reset has passed."""
     interval = settings.opacity_reset.opacity_reset_interval

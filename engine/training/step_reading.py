@@ -13,7 +13,6 @@ import torch
 from cuda_rasterizer import LossTerms, StepGuard, not_finite
 from cuda_rasterizer.step_guard import GRADIENT, SEEN
 from engine.training.metrics import decibel
-from engine.training.run_state import StepStart
 from engine.training.step_result import StepFacts, StepResult
 from engine.transfers import NumbersCopy
 
@@ -52,23 +51,6 @@ class StepNumbers:
             alive=bool(int(found) & GRADIENT),
             not_finite=not_finite(int(broken)),
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class UnreadStep:
-    """A step that is queued on the device; nobody knows yet how it ended.
-
-    Attributes:
-        start: what the run was before it.
-        numbers: what it found.
-        facts: what is known all the same.
-        notices: for the user, when it turns out to be good.
-    """
-
-    start: StepStart
-    numbers: StepNumbers
-    facts: StepFacts
-    notices: tuple[str, ...]
 
 
 def step_result(facts: StepFacts, found: StepReading, notices: Sequence[str]) -> StepResult:

@@ -18,20 +18,20 @@ from engine.dataset.initial_points import camera_extent, initial_points
 from engine.dataset.scene import Scene
 from engine.errors import SettingError, TrainingError
 from engine.memory import is_out_of_memory
-from engine.messages import PhotoScore
+from engine.photo_score import PhotoScore
 from engine.setting_info import Applies, Value
 from engine.settings import Settings, setting_info
 from engine.training import run_state, schedule
 from engine.training.classic import ClassicStrategy
 from engine.training.densification import DensifyStrategy, Edit, RefineCounts
 from engine.training.device_photos import DevicePhotos, photos_on
-from engine.training.evaluation import evaluate, evaluation_background
+from engine.training.evaluation import evaluate, evaluation_background, training_background
 from engine.training.gaussians import Gaussians, first_not_finite, from_points
+from engine.training.notices import notices_of_refine, notices_of_reset
 from engine.training.optimizer import Optimizer
 from engine.training.photos import Color, PhotoOrder, PhotoSource, target_picture
 from engine.training.random_streams import RandomStreams
 from engine.training.render import RenderMode, render
-from engine.training.run_state import StepStart
 from engine.training.smaller_photos import SmallerPhotos
 from engine.training.space_order import sorted_in_space
 from engine.training.step_check import (
@@ -40,13 +40,13 @@ from engine.training.step_check import (
     require_finite_parameters,
     require_finite_step,
 )
-from engine.training.step_reading import StepNumbers, StepReading, UnreadStep, step_result
+from engine.training.step_outcomes import StepOutcomes, heed, may_wait
+from engine.training.step_reading import StepNumbers
 from engine.training.step_result import Phase, StepFacts, StepResult
 from engine.training.stopwatch import Stopwatch
 from engine.transfers import to_device
 
 CPU = torch.device("cpu")
-FEW_PHOTOS = 8  # below this an opacity reset is dangerous, and is announced
 
 
 class Trainer:
@@ -104,10 +104,7 @@ class Trainer:
         self.watchdog = Watchdog()
         self.guard = StepGuard(device)
         self._others_seconds = 0.0
-        self._in_step = False
-        self._start: StepStart | None = None  # of the step under way
-        self._unread: UnreadStep | None = None
-        self._results: list[StepResult] = []
+        self._outcomes = StepOutcomes()
 
     # --- what is in force ------------------------------------------------------------------------
 
@@ -145,63 +142,24 @@ class Trainer:
         kept, when loss or gradients of this step or of the one before are not finite or memory
         runs out.
         """
-        self._require_between_steps()
-        self._start = StepStart.of(self)
-        self._in_step = True
         try:
-            yield from self._phases()
+            with self._outcomes.step(self):
+                yield from self._phases()
         except BaseException as error:
-            self._start.put_back(self)
             if is_out_of_memory(error):
                 raise self._out_of_memory() from error
             raise
-        finally:
-            self.model.clear_gradients()
-            self._start = None
-            self._in_step = False
 
     def settle(self) -> None:
         """Wait until it is known how the last step ended; for between two steps.
 
         Raises TrainingError, with the state from before that step, when it was not finite.
         """
-        self._require_between_steps()
-        try:
-            self._read_last_step()
-        except BaseException:
-            if self._start is not None:
-                self._start.put_back(self)
-            raise
-        finally:
-            self._start = None
+        self._outcomes.settle(self)
 
     def take_results(self) -> list[StepResult]:
         """The steps of which it became known since the last call how they ended, in order."""
-        results, self._results = self._results, []
-        return results
-
-    def _read_last_step(self) -> None:
-        """Find out how the step before ended, unless that is known."""
-        unread, self._unread = self._unread, None
-        if unread is None:
-            return
-        facts = unread.facts
-        try:
-            found = unread.numbers.read()
-            require_finite_step(found, facts.step, facts.photo)
-        except BaseException:
-            self._start = unread.start  # from where to go on
-            raise
-        if not found.seen:
-            self.optimizer.take_back_counts(unread.start.moments)
-        notices = (*self._heed(found, facts.photo), *unread.notices)
-        self._results.append(step_result(facts, found, notices))
-        if self._start is not None:
-            self._start = self._start.with_step_before_read(self)
-
-    def _heed(self, found: StepReading, photo: str) -> list[str]:
-        """What a step found goes into the run's own counts; notices for the user."""
-        return self.watchdog.heard(found.alive) if found.seen else self._count_unseen(photo)
+        return self._outcomes.take()
 
     def _phases(self) -> Generator[Phase, None, None]:
         watch = Stopwatch()
@@ -211,9 +169,10 @@ class Trainer:
         index = self.order.draw()
         halvings = schedule.halvings(step, self.settings)
         photo, photos = self._smaller.at(self.scene.photos[index], halvings)
-        background = self._training_background()
+        color = training_background(self.settings, self.streams["background"])
+        background = to_device(color, self.device)
         rest_learns = schedule.trains_sh_rest(step, self.settings)
-        self.guard.begin(keep=self._unread is not None)
+        self.guard.begin(keep=self._outcomes.has_unread)
         rendering = render(
             *(self.model, photo.camera, background, self.sh_degree, self._mode),
             rest_learns=rest_learns,
@@ -221,7 +180,7 @@ class Trainer:
         )
         rendering.means_2d.retain_grad()
         yield from watch.pause(Phase.RENDER)
-        self._read_last_step()  # drawing has waited for more than that
+        self._outcomes.read_last(self)  # drawing has waited for more than that
 
         target = target_picture(photos, index, photo, background)
         terms = l1_ssim(
@@ -234,12 +193,12 @@ class Trainer:
         gradients = {name: getattr(self.model, own).grad for name, own in PARAMETER_OF.items()}
         self.guard.look_at(terms.loss, gradients)
         numbers = StepNumbers(terms, self.guard)
-        found = None if self._may_wait(step) else numbers.read()
+        found = None if may_wait(self, step) else numbers.read()
         if found is not None:
             require_finite_step(found, step, photo.name)
         yield from watch.pause(Phase.BACKWARD)
 
-        notices: list[str] = [] if found is None else self._heed(found, photo.name)
+        notices: list[str] = [] if found is None else heed(self, found, photo.name)
         is_unseen = found is not None and not found.seen
         if is_unseen:
             self.model.clear_gradients()
@@ -252,7 +211,7 @@ class Trainer:
                 notices += more
             if schedule.is_reset_step(step, self.settings):
                 reset = self._lower_opacities()
-                notices += self._warn_of_reset(step)
+                notices += notices_of_reset(step, self.scene)
         self._optimize(step, rendering)
         self.model.clear_gradients()
 
@@ -270,11 +229,7 @@ class Trainer:
             refined=refined,
             reset=reset,
         )
-        if found is not None:
-            self._results.append(step_result(facts, found, notices))
-        else:
-            assert self._start is not None
-            self._unread = UnreadStep(self._start, numbers, facts, tuple(notices))
+        self._outcomes.ended(facts, numbers, found, notices)
 
     def waited_for_others(self, seconds: float) -> None:
         """A step waits for the device that long because of a picture drawn between its phases."""
@@ -286,14 +241,6 @@ class Trainer:
         self._others_seconds -= others
         return measured - others
 
-    def _may_wait(self, step: int) -> bool:
-        """Whether how the step ended may be read later; not before splats come, go or fade."""
-        changes = step < self.settings.densify.densify_stop and (
-            schedule.is_refine_step(step, self.settings)
-            or schedule.is_reset_step(step, self.settings)
-        )
-        return self.device.type != "cpu" and not changes
-
     def _out_of_memory(self) -> TrainingError:
         splats, moved = len(self.model), ""
         if isinstance(self._photos, DevicePhotos) and self._photos.make_room() > 0:
@@ -304,22 +251,6 @@ class Trainer:
             f"and go on.{moved}",
             value=splats,
         )
-
-    def _training_background(self) -> Float[Tensor, "3"]:
-        if self.settings.loss.background == "random":
-            color = torch.rand(3, generator=self.streams["background"])
-        else:
-            color = torch.tensor(evaluation_background(self.settings))
-        return to_device(color, self.device)
-
-    def _count_unseen(self, photo: str) -> list[str]:
-        self.unseen[photo] = self.unseen.get(photo, 0) + 1
-        if self.unseen[photo] > 1:
-            return []
-        return [
-            f"No splat can be seen in {photo}; nothing is learnt from it. Check its pose, or "
-            "leave the photo out."
-        ]
 
     def _observe(self, rendering: Rendering, camera: Camera) -> None:
         gradient = rendering.means_2d.grad
@@ -346,15 +277,8 @@ class Trainer:
         self._carry_out(edit)
         if schedule.sorts_splats(step, self.settings):
             self._carry_out(sorted_in_space(self.model))
-        notices = list(edit.notices)
-        from_cloud = len(self.scene.points) > 0  # of a random start most are expected to go
-        if from_cloud and edit.counts.pruned > edit.counts.splats:
-            notices.append(
-                f"The refine of step {step} removed {edit.counts.pruned} splats and left "
-                f"{edit.counts.splats}: splats are dying. Lower the prune opacity, or check that "
-                "the photos and the sparse points belong together."
-            )
-        return edit.counts, notices
+        told = notices_of_refine(step, edit.counts, self.scene)
+        return edit.counts, [*edit.notices, *told]
 
     def _carry_out(self, edit: Edit) -> None:
         """Parameters, moments and statistics follow the edit; all are made before one is taken."""
@@ -377,30 +301,21 @@ class Trainer:
         self.optimizer.reset("opacity_logits")
         return value
 
-    def _warn_of_reset(self, step: int) -> list[str]:
-        count = len(self.scene.training)
-        if count >= FEW_PHOTOS:
-            return []
-        return [
-            f"Opacities were lowered at step {step}, and there are only {count} training photos: "
-            "many splats may not come back. Switch opacity resets off for so few photos."
-        ]
-
     def reset_opacity(self) -> float:
         """Lower every opacity to at most `opacity_reset_value` now; returns that value."""
-        self._require_settled()
+        self._outcomes.require_settled()
         return self._lower_opacities()
 
     def prune_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
         """Remove faint and huge splats now; the counts, and notices for the user."""
-        self._require_settled()
+        self._outcomes.require_settled()
         edit = self.strategy.prune(self.model, self.settings, self.extent)
         self._carry_out(edit)
         return edit.counts, edit.notices
 
     def densify_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
         """Clone and split now, by the gradients since the last refine; counts and notices."""
-        self._require_settled()
+        self._outcomes.require_settled()
         split = self.streams["split"]
         edit = self.strategy.grow(self.model, self.settings, self.extent, split)
         self._carry_out(edit)
@@ -412,7 +327,7 @@ class Trainer:
         Raises SettingError for an unknown name, a value out of range, or a setting that needs a
         restart. Device settings are only noted here; `engine.device` puts them into force.
         """
-        self._require_settled()
+        self._outcomes.require_settled()
         if setting_info(name).applies is Applies.RESTART and value != self.settings[name]:
             raise SettingError(f"{name} holds for a whole run; restart to change it.", value=value)
         before = self.sh_degree
@@ -424,15 +339,6 @@ class Trainer:
         """Without momentum, coefficients above the degree in use stay exactly as they are."""
         used = (self.sh_degree + 1) ** 2 - 1
         self.optimizer.groups["sh_rest"].exp_avg[:, used:] = 0.0
-
-    def _require_between_steps(self) -> None:
-        if self._in_step:
-            raise RuntimeError("a step is under way; close its phases first")
-
-    def _require_settled(self) -> None:
-        self._require_between_steps()
-        if self._unread is not None:
-            raise RuntimeError("it is not known how the last step ended; settle first")
 
     # --- looking, without leaving a trace --------------------------------------------------------
 
@@ -464,7 +370,7 @@ class Trainer:
         With `copy` False the large tensors share memory with the run, for a writer that is done
         before the next step.
         """
-        self._require_settled()
+        self._outcomes.require_settled()
         return run_state.export_state(self, copy=copy)
 
     @classmethod

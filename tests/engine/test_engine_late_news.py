@@ -11,6 +11,7 @@ from cuda_rasterizer import cpu_backend
 from engine import messages as m
 from engine.messages import State
 from engine.run.checkpoint import load_checkpoint
+from engine.training.step_outcomes import may_wait
 from engine.training.trainer import Trainer
 from tests.engine.driving import Driver, quick
 
@@ -19,14 +20,12 @@ CALM = quick(densify_stop=0, opacity_reset_interval=0, iterations=12)
 
 @pytest.fixture(autouse=True)
 def read_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = Trainer._may_wait
-
-    def may_wait(trainer: Trainer, step: int) -> bool:
-        assert not at_once(trainer, step)
+    def late(trainer: Trainer, step: int) -> bool:
+        assert not may_wait(trainer, step)
         settings = trainer.settings.densify
         return step >= settings.densify_stop or step % settings.densify_interval != 0
 
-    monkeypatch.setattr(Trainer, "_may_wait", may_wait)
+    monkeypatch.setattr("engine.training.trainer.may_wait", late)
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, at_call: int) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.messages import PhotoScore
+from engine.photo_score import PhotoScore
 from engine.settings import Settings
 from engine.training.evaluation import evaluation_background, mean_score
 from engine.training.metrics import psnr_and_ssim
