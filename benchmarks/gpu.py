@@ -351,7 +351,8 @@ def sanitized(report: Report, device: torch.device) -> dict[str, Any] | str:
             continue
         content, text = sanitizer.check_small_scene(program, tool, report.remaining_s() / 2)
         last_words = text.splitlines()[-1] if text else "nothing was said"
-        verdict = {True: "ok", False: "found something"}.get(content, f"no verdict: {last_words}")
+        none = f"no verdict: {last_words}"
+        verdict = none if content is None else "ok" if content else "found something"
         report.say(f"{tool}: {verdict}")
         found[tool] = verdict
         if content is False:

@@ -6,12 +6,14 @@ short windows between other measurements, since a machine's clock moves.
 
 import ctypes
 import dataclasses
+import functools
 import shutil
 import statistics
 import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -95,7 +97,7 @@ class PeakMeter:
             target, source = self._target.ctypes.data, self._source.ctypes.data
             self._library.copy(target + index * size, source + index * size, size)
 
-        return _times([lambda index=index: part(index) for index in range(threads)])  # type: ignore[misc]
+        return _times([functools.partial(part, index) for index in range(threads)])
 
 
 class _Times(NamedTuple):
@@ -103,7 +105,7 @@ class _Times(NamedTuple):
     own: float  # of the calling thread
 
 
-def _times(actions: list) -> _Times:  # type: ignore[type-arg]
+def _times(actions: Sequence[Callable[[], object]]) -> _Times:
     """All actions at once, the first in this thread; ctypes lets go of the interpreter."""
     threads = [threading.Thread(target=action) for action in actions[1:]]
     start, own = time.perf_counter(), time.thread_time()

@@ -71,14 +71,15 @@ def milliseconds(action: Callable[[], object], repeats: int) -> float:
 
 def measured(scene: SplatScene, backend: str, repeats: int) -> Row:
     """Every operation of a training step on one scene."""
-    leaves = [leaf for _, leaf in scene.leaves()]
+    leaves = dict(scene.leaves())
+    coefficients = leaves["sh"]
     random = torch.Generator().manual_seed(2)
     target = torch.rand(scene.height, scene.width, 3, generator=random)
     seed = torch.rand(scene.height, scene.width, 3, generator=random) - 0.5
     picture = torch.rand(scene.height, scene.width, 3, generator=random).requires_grad_()
-    moments = torch.zeros_like(scene.sh), torch.zeros_like(scene.sh)
-    gradient = torch.rand(scene.sh.shape, generator=random)
-    parameter = scene.sh.detach().clone()
+    moments = torch.zeros_like(coefficients), torch.zeros_like(coefficients)
+    gradient = torch.rand(coefficients.shape, generator=random)
+    parameter = coefficients.detach().clone()
 
     def draw() -> Tensor:
         return rasterize(
@@ -90,7 +91,7 @@ def measured(scene: SplatScene, backend: str, repeats: int) -> Row:
         draw()
 
     def forward_and_backward() -> None:
-        torch.autograd.grad(draw(), leaves, seed)
+        torch.autograd.grad(draw(), list(leaves.values()), seed)
 
     def loss_and_backward() -> None:
         torch.autograd.grad(l1_ssim(picture, target, 0.2, backend=backend).loss, picture)

@@ -62,7 +62,7 @@ def scene_path(case: Case) -> str:
 def last_metrics(output: Path) -> dict[str, float]:
     """The last line of a run's metrics, and the last PSNR measured in it."""
     lines = (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
+    rows: list[dict[str, float]] = [json.loads(line) for line in lines]
     scored = [row["psnr"] for row in rows if row.get("psnr") is not None]
     return rows[-1] | {"psnr": scored[-1] if scored else float("nan")}
 

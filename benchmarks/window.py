@@ -138,6 +138,7 @@ class Latency(QObject):
         self._view = journey.view
         self._surface = journey.view.surface
         self._present = self._surface.present
+        # The surface has no signal for it, so its method is replaced while this listens.
         self._surface.present = self._presented  # type: ignore[method-assign]
         self._view.view_requested.connect(self._request)
         self._waiting: Frame | None = None
@@ -148,6 +149,7 @@ class Latency(QObject):
 
     def end(self) -> None:
         """Time nothing more."""
+        # As in `__init__`: the surface's own method again.
         self._surface.present = self._present  # type: ignore[method-assign]
         self._view.view_requested.disconnect(self._request)
 

@@ -1,7 +1,7 @@
 """The metrics of steps on their way out: gathered, and published a few times a second."""
 
 import numpy as np
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from engine.gpu_readings import GpuReading
 from engine.messages import Stepped

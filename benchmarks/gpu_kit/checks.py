@@ -21,7 +21,7 @@ EXCUSED_SHARE = 1e-3
 # Of the sum of a gradient's magnitudes; one decision that fell otherwise moves about 1e-4 of it.
 GRADIENT_SHARE = 2e-3
 
-SCENES = {
+SCENES: dict[str, dict[str, Any]] = {
     "1,000 splats, 64x48": {"count": 1_000, "width": 64, "height": 48, "sh_degree": 3},
     "20,000 splats, 333x251": {"count": 20_000, "width": 333, "height": 251, "sh_degree": 2},
     "100,000 splats, 640x480": {"count": 100_000, "width": 640, "height": 480, "sh_degree": 3},
@@ -101,16 +101,15 @@ def difference(
 
 def drawn(scene: SplatScene, device: torch.device, backend: str, **options: Any) -> Drawn:
     """The picture and the gradients of a fixed weighting of colour, alpha and depth."""
-    moved = SplatScene(
-        **{
-            field.name: value.to(device) if isinstance(value, Tensor) else value
-            for field in dataclasses.fields(scene)
-            for value in [getattr(scene, field.name)]
-        }
-    ).with_gradients()
-    rendering = rasterize(
-        *moved.splats, **moved.projection, background=moved.background, backend=backend, **options
-    )
+    tensors_there = {
+        field.name: value.to(device)
+        for field in dataclasses.fields(scene)
+        for value in [getattr(scene, field.name)]
+        if isinstance(value, Tensor)
+    }
+    moved = scene.replace(**tensors_there).with_gradients()
+    options = moved.projection | options
+    rendering = rasterize(*moved.splats, **options, background=moved.background, backend=backend)
     rendering.means_2d.retain_grad()
     random = torch.Generator().manual_seed(17)
     pictures = (rendering.color, rendering.alpha, rendering.depth)

@@ -215,7 +215,7 @@ def _pairs_a_pixel(
     y = torch.randint(height, (sampled,), generator=random).to(order.device) + 0.5
     means, conics = screen.means_2d[order], screen.conics[order]
     opacities = screen.opacities[order]
-    total = 0
+    total = torch.zeros((), dtype=torch.int64, device=order.device)
     for px, py in zip(x, y, strict=True):
         dx, dy = px - means[:, 0], py - means[:, 1]
         power = -0.5 * (conics[:, 0] * dx * dx + conics[:, 2] * dy * dy) - conics[:, 1] * dx * dy

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu_kit.clocks import Clock, median_ms
-from benchmarks.gpu_kit.scenes import BETAS_AND_EPS, RATES, SSIM_WEIGHT, TrainingScene
+from benchmarks.gpu_kit.scenes import BETAS, EPSILON, RATES, SSIM_WEIGHT, TrainingScene
 from cuda_rasterizer import l1_ssim
 
 
@@ -23,8 +23,7 @@ def gsplat_step_ms(scene: TrainingScene, clock: Clock, repeats: int) -> dict[str
         fused = importlib.import_module("fused_ssim")
     leaves = scene.leaves()
     groups = [{"params": [leaf], "lr": RATES[name]} for name, leaf in leaves.items()]
-    betas = (BETAS_AND_EPS["beta1"], BETAS_AND_EPS["beta2"])
-    optimizer = torch.optim.Adam(groups, betas=betas, eps=BETAS_AND_EPS["eps"], fused=True)
+    optimizer = torch.optim.Adam(groups, betas=BETAS, eps=EPSILON, fused=True)
     device = scene.means.device
     view = scene.world_to_camera.to(device)[None]
     intrinsics = scene.intrinsics.to(device)[None]

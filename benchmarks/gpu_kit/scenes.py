@@ -11,7 +11,7 @@ from cuda_rasterizer import AdamGroup, Rendering, adam_step, l1_ssim, rasterize
 # Splats that a pixel's list holds on average: sum of the areas within 2.5 standard deviations.
 DEPTH_COMPLEXITY = 40
 SSIM_WEIGHT = 0.2
-BETAS_AND_EPS = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-15}
+BETAS, EPSILON = (0.9, 0.999), 1e-15
 RATES = {
     "means": 1e-5,
     "quaternions": 1e-3,
@@ -85,7 +85,8 @@ class TrainingScene:
             for name, leaf in self.leaves().items()
             if leaf.grad is not None
         ]
-        adam_step(groups, **BETAS_AND_EPS, backend=self.backend)
+        beta1, beta2 = BETAS
+        adam_step(groups, beta1=beta1, beta2=beta2, eps=EPSILON, backend=self.backend)
 
     def step(self) -> None:
         """One whole step."""

@@ -5,7 +5,7 @@ come from a seed and are the same in every dtype up to rounding.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -261,7 +261,7 @@ def _shifted(scene: SplatScene, x: float, y: float) -> SplatScene:
 
 
 # Scenes that a rasteriser gets wrong first; every one must give a finite picture and gradient.
-HARD_CASES = {
+HARD_CASES: dict[str, Callable[[torch.dtype], SplatScene]] = {
     "no splats": lambda dtype: random_scene(1, 0, dtype=dtype),
     "nothing in view": lambda dtype: scene_of(
         [[0.0, 0.0, -1.0]], dtype=dtype, background=[0.2, 0.4, 0.6]
