@@ -4,7 +4,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from app.start_signals import SIGNALS, end_the_start, pass_over
+from app.start_signals import SIGNALS, end_the_start, interrupt_by_default, pass_over
 
 
 def main() -> int:
@@ -23,9 +23,12 @@ def run(arguments: Sequence[str]) -> int:
     from engine import cli
 
     if given and given[0] in (*cli.WORDS, "--version", "--help", "-h"):
-        for number, handler in zip(SIGNALS, before, strict=True):
-            signal.signal(number, handler)
-        return cli.main(given)
+        interrupt_by_default()
+        try:
+            return cli.main(given)
+        finally:
+            for number, handler in zip(SIGNALS, before, strict=True):
+                signal.signal(number, handler)
     from app.application import run_window
 
     return run_window(given, shows_sign=True)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from app.display_check import display_problem
-from app.start_signals import pass_over
+from app.start_signals import end_the_start, pass_over
 
 DEMO = ("demo", "--preset", "demo")
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train_headless(given: Sequence[str]) -> int:
-    from engine import cli
+    from app.__main__ import run
     from engine.run.run_folder import free_folder, user_runs_folder
 
     output: list[str] = []
@@ -36,10 +36,11 @@ def _train_headless(given: Sequence[str]) -> int:
         folder = free_folder(user_runs_folder(), "demo")
         output = ["--output", str(folder)]
         print(f"The run is kept in {folder}.", file=sys.stderr)  # noqa: T201
-    return cli.main(["train", *DEMO, *output, *given])
+    return run(["train", *DEMO, *output, *given])
 
 
 if __name__ == "__main__":
+    end_the_start()
     try:
         sys.exit(main())
     finally:

@@ -22,6 +22,12 @@ def end_the_start() -> None:
         signal.signal(number, _end)
 
 
+def interrupt_by_default() -> None:
+    """As a terminal starts a command line, also where a script's `&` had Ctrl+C ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def pass_over() -> None:
     """Let neither signal disturb the end: all is saved and told, and the libraries clean up.
 

@@ -36,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _carry_out(arguments)
             finally:
                 sys.stdout.flush()
+        except KeyboardInterrupt:
+            print("splatscope: interrupted.", file=sys.stderr)  # noqa: T201
+            return EXIT_INTERRUPTED
         except OutputLost as lost:
             return EXIT_NOBODY_READS if lost.nobody_reads else fail(str(lost), debug=False)
 
@@ -54,9 +57,6 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
         words[chosen.word].error(str(error))
     except EngineError as error:
         return fail(str(error), debug=chosen.debug)
-    except KeyboardInterrupt:
-        print("splatscope: interrupted.", file=sys.stderr)  # noqa: T201
-        return EXIT_INTERRUPTED
     except OutputLost:
         raise
     except Exception as error:  # noqa: BLE001  the exit code and the sentence are promised

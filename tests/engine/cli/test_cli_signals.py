@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -110,6 +111,30 @@ def test_ctrl_c_while_the_result_is_printed_changes_nothing(
     arguments = ["train", str(scene), "--output", str(tmp_path / "r"), "--json", *SHORT]
     assert cli.main(arguments) == 0
     assert strict(capsys.readouterr().out)["step"] == 6
+
+
+def test_ctrl_c_is_heeded_while_torch_loads_though_the_shell_had_it_ignored(
+    scene: Path, tmp_path: Path
+) -> None:
+    """As in the background of a script, `splatscope train ... &`."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "app", "train", str(scene), "--output", str(tmp_path / "r"), *SHORT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    memory = Path(f"/proc/{program.pid}/maps")
+    end = time.monotonic() + BUSY_SECONDS
+    while "libtorch" not in memory.read_text():
+        assert time.monotonic() < end, "torch was not loaded"
+        time.sleep(0.01)
+    program.send_signal(signal.SIGINT)
+    out, err = program.communicate(timeout=BUSY_SECONDS)
+    assert program.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert "interrupted" in err.splitlines()[-1]
 
 
 def test_ctrl_c_while_the_libraries_clean_up_is_passed_over() -> None:
