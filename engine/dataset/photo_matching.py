@@ -20,7 +20,7 @@ from engine.dataset.undistort import PinholeView, pinhole_view
 from engine.errors import SceneError
 from engine.wording import counted
 
-_POSED_BUT_LOST = ("distortion_invalid", "pose_invalid")  # findings of readers, about photos
+_POSED_BUT_LOST = ("distortion_invalid", "entry_invalid", "pose_invalid")  # readers' findings
 _LEAST_KEPT = 0.5  # of a photo's area; below, the distortion was likely estimated badly
 
 
@@ -248,22 +248,31 @@ def _nothing_matched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) 
 def _unmatched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) -> list[Finding]:
     """Photos on the disk that no pose names: left out by whoever made the poses."""
     source = f"{posed.source.parent.name}/{posed.source.name}"
-    lost = (folder.find(item.file) for item in posed.findings if item.code in _POSED_BUT_LOST)
-    paths = [*matcher.used, *(found[0] for found in lost if found is not None)]
+    lost = [item for item in posed.findings if item.code in _POSED_BUT_LOST]
+    found = [folder.find(item.file) for item in lost]
+    paths = [*matcher.used, *(place[0] for place in found if place is not None)]
     used = {folder.relative_name(path) for path in paths}
+    nameless = sum(
+        item.code == "entry_invalid" and place is None
+        for item, place in zip(lost, found, strict=True)
+    )
     names = [name for name in folder.names if name not in used]
     if posed.source.is_relative_to(
         folder.folder
     ):  # a whole scene folder: other pictures are normal
         places = {PurePosixPath(name).parent for name in used}
         names = [name for name in names if PurePosixPath(name).parent in places]
+    if len(names) <= nameless:  # theirs are the poses that name no photo, which is told
+        return []
+    why = "The program that made the poses could not place it."
+    if nameless:
+        why = f"{counted(nameless, 'pose')} there cannot be read; one may be its own."
     return [
         Finding(
             "photo_without_pose",
             "warning",
             name,
-            f"{name} has no pose in {source}; it is not used. The program that made the poses "
-            "could not place it.",
+            f"{name} has no pose in {source}; it is not used. {why}",
         )
         for name in names
     ]

@@ -60,8 +60,11 @@ class Frame:
         except (ValueError, OverflowError) as error:  # rows of unequal length, or no float64
             raise self._error("transform_matrix", matrix, expected) from error
         is_matrix = values.dtype.kind in "iuf" and values.shape in ((4, 4), (3, 4))
-        if not is_matrix or not (np.abs(values) < LARGEST_COORDINATE).all():
+        if not is_matrix:
             raise self._error("transform_matrix", matrix, expected)
+        for row, column in np.argwhere(~(np.abs(values) < LARGEST_COORDINATE)):
+            part = f"row {row + 1}, column {column + 1} of "
+            raise self._error("transform_matrix", values[row, column].item(), expected, part)
         pose = np.eye(4)
         pose[:3] = values[:3]
         left, stretch, right = np.linalg.svd(pose[:3, :3])
@@ -137,12 +140,12 @@ class Frame:
             raise self._error(key, value, f"above {above:g}{limit}")
         return float(value)
 
-    def _error(self, key: str, found: object, expected: str) -> SceneError:
+    def _error(self, key: str, found: object, expected: str, part: str = "") -> SceneError:
         """A key whose value cannot be used, at the root where the frame does not have it."""
         is_common = key in self._root and key not in self._values
         place = str(self._path) if is_common else self._place
         known = key in self._root or key in self._values
-        what = f"'{key}' is {_shown(found)}" if known else f"there is no '{key}'"
+        what = f"{part}'{key}' is {_shown(found)}" if known else f"there is no '{key}'"
         return SceneError(f"{place}: {what}; expected {expected}.", path=self._path, value=found)
 
 

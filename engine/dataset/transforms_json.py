@@ -21,6 +21,7 @@ from engine.errors import EngineError, SceneError
 BLENDER_SPLITS = {"train": False, "test": True}  # split -> held out; "val" is not used
 _BLENDER_HALF_SIZE = 1.3  # the cube the synthetic scenes live in (FACTS 1.1)
 _SEED_CLOUDS = ("sparse_pc.ply", "points3D.ply", "points3d.ply")
+_LEFT_OUT = " The photo is left out."
 
 
 def read_transforms(path: Path, loading: Loading) -> PosedFiles:
@@ -128,8 +129,7 @@ def _frames(path: Path, root: Values, loading: Loading) -> tuple[list[PosedFile]
             code = "distortion_invalid"
             photos.append(PosedFile(name, pose, frame.lens()))
         except SceneError as error:
-            message = f"{error} The photo is left out."
-            findings.append(Finding(code, "warning", name, message))
+            findings.append(Finding(code, "warning", name, f"{error}{_LEFT_OUT}"))
     return photos, findings
 
 
@@ -138,7 +138,8 @@ def _require_one(path: Path, photos: list[PosedFile], findings: list[Finding]) -
         return
     if not findings:
         raise SceneError(f"{path} lists no frames; expected at least one photo.", path=path)
-    raise SceneError(f"No frame of {path} can be used. {findings[0].message}", path=path)
+    reason = findings[0].message.removesuffix(_LEFT_OUT)  # often one for the whole file
+    raise SceneError(f"{reason} No frame can be used.", path=path)
 
 
 def _masks(root: Values) -> int:

@@ -181,7 +181,12 @@ WRONG_FRAMES = [
     ("transform_matrix", IDENTITY[:2], "pose_invalid", "expected four rows of four finite"),
     ("transform_matrix", [["1"] * 4] * 4, "pose_invalid", "expected four rows of four finite"),
     ("transform_matrix", [[None] * 4] * 4, "pose_invalid", "is [[null, null"),
-    ("transform_matrix", [[math.nan] * 4] * 4, "pose_invalid", "is [[NaN, NaN"),
+    (
+        "transform_matrix",
+        [[math.nan] * 4] * 4,
+        "pose_invalid",
+        "row 1, column 1 of 'transform_matrix' is NaN",
+    ),
     ("transform_matrix", [[10**400, 0, 0, 0.5]] * 4, "pose_invalid", "expected four rows"),
     ("transform_matrix", np.zeros((4, 4)).tolist(), "pose_invalid", "expected a rigid pose"),
     ("transform_matrix", np.diag([1.0, 1, -1, 1]).tolist(), "pose_invalid", "mirrors"),
@@ -240,8 +245,42 @@ def test_frames_that_are_no_objects_are_left_out_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_at_the_root_is_not_blamed_on_a_frame(tmp_path: Path) -> None:
-    with pytest.raises(SceneError, match=r"No frame of .* can be used. .*transforms\.json: 'fl_x'"):
-        opened(tmp_path, lambda content: content.update(fl_x="wide"))
+    for key in ("fl_x", "k1"):
+        with pytest.raises(SceneError) as caught:
+            opened(tmp_path, lambda content, key=key: content.update({key: "wide"}))
+        wrong = f"'{key}' is \"wide\"; expected a finite number. No frame can be used."
+        assert str(caught.value) == f"{tmp_path / 'transforms.json'}: {wrong}"
+
+
+def test_the_number_of_a_pose_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["frames"][3]["transform_matrix"][1][2] = math.nan
+
+    (lost,) = [item for item in opened(tmp_path, change).findings if item.code == "pose_invalid"]
+    assert "row 2, column 3 of 'transform_matrix' is NaN; expected four rows" in lost.message
+
+
+def test_a_frame_without_a_name_is_told_once_and_its_photo_is_not_called_poseless(
+    tmp_path: Path,
+) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["frames"][0]["file_path"] = 5
+
+    scene = opened(tmp_path, change)
+    assert [item.code for item in scene.findings if item.severity == "warning"].count(
+        "entry_invalid"
+    ) == 1
+    assert "photo_without_pose" not in codes(scene)
+
+
+def test_photos_beyond_the_frames_without_a_name_are_still_told(tmp_path: Path) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["frames"][0]["file_path"] = 5
+        del content["frames"][1]
+
+    alone = [f for f in opened(tmp_path, change).findings if f.code == "photo_without_pose"]
+    assert len(alone) == 2
+    assert "1 pose there cannot be read; one may be its own" in alone[0].message
 
 
 def test_a_test_split_without_a_usable_frame_leaves_the_choice_to_the_names(tmp_path: Path) -> None:
