@@ -62,7 +62,8 @@ class ThumbnailLoader(QObject):
         self._batch_end.setSingleShot(True)
         self._batch_end.setInterval(0)
         self._batch_end.timeout.connect(self._end_batch)
-        self._at_work: tuple[int, int] | None = None  # generation and index
+        # generation and index of what is being read, or is read and not yet told of
+        self._under_way: set[tuple[int, int]] = set()
         self._generation = 0
         self._worker: threading.Thread | None = None
 
@@ -71,7 +72,7 @@ class ThumbnailLoader(QObject):
         if not self._batch_end.isActive():
             self._batch_end.start()
         with self._lock:
-            if self._at_work == (self._generation, index):
+            if (self._generation, index) in self._under_way:
                 return
             self._waiting.pop(index, None)
             self._waiting[index] = _Wish(path, rotate_by_exif, self._batch)
@@ -100,12 +101,11 @@ class ThumbnailLoader(QObject):
         while True:
             with self._lock:
                 if not self._waiting:
-                    self._at_work = None
                     self._worker = None
                     return
                 index, wish = self._next_wish()
                 generation = self._generation
-                self._at_work = (generation, index)
+                self._under_way.add((generation, index))
             try:
                 read = self._read(wish.path, THUMBNAIL_PX, wish.rotate_by_exif)
             except EngineError as error:
@@ -127,10 +127,16 @@ class ThumbnailLoader(QObject):
 
     @Slot(int, int, QImage)
     def _take(self, generation: int, index: int, image: QImage) -> None:
-        if generation == self._generation:
+        if self._is_wished(generation, index):
             self.loaded.emit(index, image)
 
     @Slot(int, int, str)
     def _take_failure(self, generation: int, index: int, reason: str) -> None:
-        if generation == self._generation:
+        if self._is_wished(generation, index):
             self.failed.emit(index, reason)
+
+    def _is_wished(self, generation: int, index: int) -> bool:
+        """Count a picture as told of; whether it is of the wishes that hold."""
+        with self._lock:
+            self._under_way.discard((generation, index))
+            return generation == self._generation

@@ -225,12 +225,15 @@ def test_a_zoom_holds_for_all_plots_until_everything_is_asked_for(
     ],
 )
 def test_plots_share_places_where_there_is_little_room(
-    panel: MetricsPanel, width: int, pages: list[list[str]]
+    panel: MetricsPanel, qtbot: QtBot, width: int, pages: list[list[str]]
 ) -> None:
+    def shown() -> list[str]:
+        return [plot.title for plot in panel.plots if plot.isVisible()]
+
     panel.resize(width, 240)
-    QApplication.processEvents()
+    qtbot.waitUntil(lambda: shown() == pages[0], timeout=20_000)
     for number, page in enumerate(pages):
-        assert [plot.title for plot in panel.plots if plot.isVisible()] == page
+        assert shown() == page
         buttons = [button for button in panel.turn_buttons if button.isVisible()]
         assert len(buttons) == (len(pages) > 1)
         following = pages[(number + 1) % len(pages)]

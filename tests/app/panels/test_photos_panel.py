@@ -209,6 +209,23 @@ def test_a_photo_that_cannot_be_decoded_is_told_and_not_tried_again(
     assert reader.read_names == ["broken.jpg"]
 
 
+def test_a_photo_that_is_read_and_not_yet_told_of_is_not_read_again(
+    reader: Reader, qtbot: QtBot
+) -> None:
+    loader = ThumbnailLoader(reader)
+    loader.request(0, Path("a.jpg"), True)
+    assert loader.wait(5)  # read, and this thread has not been told
+    loader.request(0, Path("a.jpg"), True)
+    with qtbot.waitSignal(loader.loaded):
+        pass
+    assert loader.wait(5)
+    assert reader.read_names == ["a.jpg"]
+    loader.request(0, Path("a.jpg"), True)  # told and lost: it may be wished for again
+    with qtbot.waitSignal(loader.loaded):
+        pass
+    assert reader.read_names == ["a.jpg"] * 2
+
+
 def test_another_scene_forgets_the_wishes_of_the_first(
     panel: PhotosPanel, reader: Reader, qtbot: QtBot
 ) -> None:
