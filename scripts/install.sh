@@ -36,8 +36,23 @@ if ! command -v "${CXX:-c++}" >/dev/null 2>&1 && ! command -v g++ >/dev/null 2>&
     exit 1
 fi
 
-pip="env PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet -c constraints.txt"
-echo "Installing the packages of constraints.txt into .venv (the first time takes minutes) ..."
-$pip scikit-build-core cmake ninja
+# A terminal sees pip's own progress; a log one line a group.
+quiet=--quiet
+if [ -t 1 ]; then
+    quiet=
+fi
+
+install() {
+    echo "Installing $1 ..."
+    shift
+    # shellcheck disable=SC2086  # nothing where it is empty
+    PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install $quiet -c constraints.txt "$@"
+}
+
+echo "The packages of constraints.txt go into .venv; the first time takes minutes."
+install "the build tools: scikit-build-core, CMake, Ninja" scikit-build-core cmake ninja
+install "PyTorch, by far the largest" torch
 # The kernels are built in place by scripts/build_kernels.sh, so the package itself needs no CMake.
-$pip --no-build-isolation -C wheel.cmake=false -e '.[dev]'
+set -- --no-build-isolation -C wheel.cmake=false
+install "the program with Qt, NumPy, SciPy and the rest" "$@" -e .
+install "what tests and linters need" "$@" -e '.[dev]'

@@ -65,6 +65,28 @@ def test_with_a_missing_xcb_library_the_demo_names_it_and_trains(tmp_path):
     assert_it_trained(tmp_path / "run", result)
 
 
+def test_install_says_what_it_is_at_before_each_group_of_packages(tmp_path):
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(PROJECT / "scripts" / "install.sh", tmp_path / "scripts")
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\ncase "$2" in\n'
+        'venv) mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;\n'
+        'pip) echo "pip: $*" ;;\nesac\n'
+    )
+    python.chmod(0o755)
+    result = run_program(
+        "scripts/install.sh", folder=tmp_path, variables=without_display(PYTHON=str(python))
+    )
+    assert result.returncode == 0, result.stderr
+    _, *lines = result.stdout.splitlines()
+    said, done = lines[::2], lines[1::2]
+    assert all(line.startswith("Installing ") for line in said)
+    assert all(line.startswith("pip: -m pip install --quiet") for line in done)
+    assert ["torch" in line for line in done] == [False, True, False, False]
+    assert done[-1].endswith("-e .[dev]")
+
+
 def test_without_the_venv_module_install_names_the_package(tmp_path):
     for name in ("scripts/install.sh", "constraints.txt", "pyproject.toml", "Makefile"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
