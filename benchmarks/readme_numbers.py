@@ -43,8 +43,13 @@ STEP_CASES = (
 )  # fmt: skip
 MINUTE_CASES = (
     Case("demo", "demo", "built in", ("--preset", "demo")),
-    Case("fox", "fox", "quarter size", ("--preset", "classic", "--resolution", "4")),
-    Case("banana", "banana", "quarter size", ("--preset", "classic", "--resolution", "4")),
+    *(
+        Case(
+            f"{scene} ({preset})", scene, "quarter size", ("--preset", preset, "--resolution", "4")
+        )
+        for scene in ("fox", "banana")
+        for preset in ("classic", "cpu-fast")
+    ),
 )
 
 
@@ -85,7 +90,7 @@ def train_steps(case: Case, steps: int, folder: Path) -> dict[str, object]:
 
 def train_minute(case: Case, folder: Path, seconds: float = 60.0) -> dict[str, object]:
     """Interrupt training `seconds` after the command's start (it saves), then measure."""
-    output = folder / f"{case.name}-minute"
+    output = folder / f"{case.name.replace(' ', '-')}-minute"
     command = [sys.executable, "-m", "app", "train", scene_path(case), "--output", str(output)]
     start = time.monotonic()
     process = subprocess.Popen(
