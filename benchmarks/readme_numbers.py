@@ -90,7 +90,7 @@ def train_steps(case: Case, steps: int, folder: Path) -> dict[str, object]:
 
 def train_minute(case: Case, folder: Path, seconds: float = 60.0) -> dict[str, object]:
     """Interrupt training `seconds` after the command's start (it saves), then measure."""
-    output = folder / f"{case.name.replace(', ', '-')}-minute"
+    output = folder / f"{case.name.replace(' ', '-')}-minute"
     command = [sys.executable, "-m", "app", "train", scene_path(case), "--output", str(output)]
     start = time.monotonic()
     process = subprocess.Popen(

@@ -88,7 +88,7 @@ class PhotoDelegate(QStyledItemDelegate):
         index: QModelIndex | QPersistentModelIndex,
     ) -> None:
         name = option.fontMetrics.elidedText(
-            str(index.data()), Qt.TextElideMode.ElideMiddle, area.width()
+            str(index.data()), Qt.TextElideMode.ElideLeft, area.width()
         )
         painter.setFont(option.font)
         painter.setPen(option.palette.color(QPalette.ColorRole.Text))
