@@ -15,6 +15,7 @@ __all__ = ["no_timer_is_left", "no_window_is_left"]
 HERE = Path(__file__).resolve().parent
 
 
+@pytest.hookimpl(tryfirst=True)  # a worker of xdist has a loop of its own, and runs it first
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Take Qt's off-screen platform, unless the window tests have begun a display."""
     if not session.config.option.collectonly and "DISPLAY" not in os.environ:
