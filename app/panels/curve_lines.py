@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from app.palette import Palette
 from app.panels.plot_header import Curve
+from app.panels.view_item import ViewItem
 
 DOT_RADIUS_PX = 2.5
 
@@ -21,7 +22,7 @@ class _Drawn:
     pen: QPen
 
 
-class CurveLines(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph is untyped
+class CurveLines(ViewItem):
     """Lines through points, broken where a value is not finite, with dots where a curve has them.
 
     pyqtgraph's own curve item asks every curve for its bounds at every repaint and lays its axes
@@ -50,15 +51,6 @@ class CurveLines(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph is untyp
             pen.setCosmetic(True)
             self._drawn[curve.key].pen = pen
         self.update()
-
-    def follow_view(self, *_: object) -> None:
-        """The range or the size of the view has changed."""
-        self.prepareGeometryChange()
-        self.update()
-
-    def boundingRect(self) -> QRectF:
-        """All that is in view."""
-        return QRectF(self.viewRect())
 
     def paint(self, painter: QPainter, *_: object) -> None:
         """Draw the lines, then the dots, round whatever the scales are."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from app.palette import DARK, Palette
 from app.panels.metrics_history import Mark, MarkKind
+from app.panels.view_item import ViewItem
 
 MARK_LOOKS = {
     MarkKind.RESET: ("muted", Qt.PenStyle.DashLine),
@@ -17,7 +17,7 @@ MARK_LOOKS = {
 }
 
 
-class MarkLines(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph is untyped
+class MarkLines(ViewItem):
     """Dashed vertical lines over the whole height, all in one item however many there are."""
 
     def __init__(self) -> None:
@@ -32,15 +32,6 @@ class MarkLines(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph is untype
             self._marks = tuple(marks)
             self._colors = colors
             self.update()
-
-    def boundingRect(self) -> QRectF:
-        """All that is in view."""
-        return QRectF(self.viewRect())
-
-    def follow_view(self, *_: object) -> None:
-        """The range or the size of the view has changed."""
-        self.prepareGeometryChange()
-        self.update()
 
     def paint(self, painter: QPainter, *_: object) -> None:
         """Draw the lines that are in view."""

@@ -54,7 +54,7 @@ class SettingsPanel(Panel):
         self._in_force = Settings()  # as the engine has it
         self._base = Settings()
         self._preset = CLASSIC
-        self.preset_reason = ""  # why that preset, where the user did not choose it
+        self.preset_reason = ""  # why it is that preset; "" where nothing need be said
         self._run_open = False
         self._changed_early: set[str] = set()  # while a scene loads
         self._progress: dict[str, RowProgress] = {}
@@ -117,9 +117,7 @@ class SettingsPanel(Panel):
 
     def load_preset(self, name: str, settings: Settings) -> None:
         """Take all values of a preset; in a run each difference is posted."""
-        self._take_base(
-            name, settings, "Chosen here; the scenes that are opened next begin with it."
-        )
+        self._take_base(name, settings, "Chosen in the menu; scenes opened next begin with it.")
         self._set_values(settings.differences(self._settings), next(gesture_numbers))
         self._show_values()
 

@@ -18,7 +18,14 @@ from engine.errors import TrainingError
 from engine.training.trainer import Trainer
 from tests.cuda_emulator.launcher import EmulatedLauncher
 from tests.engine.pretend_gpu import GPU, Counts, PretendTensor, pretend_gpu
-from tests.engine.training.tiny_scene import MemoryPhotos, pictures, quick, tiny_scene
+from tests.engine.training.tiny_scene import (
+    MemoryPhotos,
+    bits,
+    pictures,
+    quick,
+    step,
+    tiny_scene,
+)
 
 pytestmark = pytest.mark.emulator
 
@@ -45,19 +52,6 @@ def gpu(emulated: EmulatedLauncher, monkeypatch: pytest.MonkeyPatch) -> Iterator
 def trainer_on_gpu(**values: object) -> Trainer:
     photos = MemoryPhotos(list(pictures()), [None] * 10)
     return Trainer(tiny_scene(), photos, quick(**values), backend="cuda", device=GPU)
-
-
-def step(trainer: Trainer) -> None:
-    for _ in trainer.phases():
-        pass
-
-
-def numbers(trainer: Trainer) -> dict[str, bytes]:
-    tensors, header = trainer.export_state()
-    header.pop("seconds")
-    found = {name: tensor.cpu().numpy().tobytes() for name, tensor in tensors.items()}
-    found["header"] = repr(header).encode()
-    return found
 
 
 def poison_colors(monkeypatch: pytest.MonkeyPatch, *, at_call: int) -> None:
@@ -107,7 +101,7 @@ def test_steps_read_late_are_those_read_at_once(gpu: Counts) -> None:
     assert [result.loss for result in told] == [result.loss for result in expected]
     assert [result.step for result in told] == [1, 2, 3, 4, 5, 6]
     assert told[3].refined == expected[3].refined is not None
-    assert numbers(late) == numbers(at_once)
+    assert bits(late) == bits(at_once)
 
 
 @pytest.mark.parametrize("by", ["the next step", "settling"])
@@ -117,7 +111,7 @@ def test_a_gradient_that_is_not_finite_moves_nothing_and_is_told_a_step_later(
     trainer = trainer_on_gpu()
     for _ in range(2):
         trainer.step_once()
-    before = numbers(trainer)
+    before = bits(trainer)
     parameters = {name: tensor.numbers.clone() for name, tensor in trainer.model.items()}
     poison_colors(monkeypatch, at_call=1)
     step(trainer)
@@ -128,7 +122,7 @@ def test_a_gradient_that_is_not_finite_moves_nothing_and_is_told_a_step_later(
         step(trainer) if by == "the next step" else trainer.settle()
     assert trainer.step == 2
     assert trainer.take_results() == []
-    assert numbers(trainer) == before
+    assert bits(trainer) == before
     assert trainer.step_once().step == 3
 
 
@@ -158,7 +152,7 @@ def test_a_step_dropped_behind_one_that_is_not_read_leaves_no_trace(gpu: Counts)
         step(trainer)
         trainer.settle()
         assert [result.step for result in trainer.take_results()] == [1, 2]
-    assert numbers(dropped) == numbers(alone)
+    assert bits(dropped) == bits(alone)
 
 
 def test_a_photo_that_shows_nothing_is_found_out_later_and_counts_no_step(gpu: Counts) -> None:

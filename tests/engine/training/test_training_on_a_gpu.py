@@ -15,7 +15,14 @@ from engine.training.evaluation import evaluate
 from engine.training.render import RenderMode
 from engine.training.trainer import Trainer
 from tests.engine.pretend_gpu import GPU, Counts, PretendTensor, pretend_gpu
-from tests.engine.training.tiny_scene import MemoryPhotos, pictures, quick, tiny_scene
+from tests.engine.training.tiny_scene import (
+    MemoryPhotos,
+    bits,
+    pictures,
+    quick,
+    step,
+    tiny_scene,
+)
 
 CPU = torch.device("cpu")
 STEPS = 4  # with a refine at 3 that clones, splits and prunes, and a reset at 4
@@ -41,20 +48,6 @@ def trainer_on(device: torch.device, *, alpha: bool = False, **values: object) -
     return Trainer(scene, MemoryPhotos(shown, alphas), settings, backend="reference", device=device)
 
 
-def numbers(trainer: Trainer) -> dict[str, bytes]:
-    tensors, header = trainer.export_state()
-    header.pop("seconds")
-    found = {name: tensor.cpu().numpy().tobytes() for name, tensor in tensors.items()}
-    found["header"] = repr(header).encode()
-    return found
-
-
-def step(trainer: Trainer) -> None:
-    """One step, of which nobody waits to hear."""
-    for _ in trainer.phases():
-        pass
-
-
 def of_the_engine(modules: list[str]) -> list[str]:
     """Without those of the reference, which is plain torch and waits as it likes."""
     return [module for module in modules if module.startswith("engine.")]
@@ -68,7 +61,7 @@ def test_a_run_on_a_gpu_is_that_on_the_cpu_with_everything_on_the_gpu(gpu):
         assert result.loss == here.step_once().loss
         grown.append(result.refined)
     assert grown[2].cloned + grown[2].split > 0
-    assert numbers(there) == numbers(here)
+    assert bits(there) == bits(here)
     for name, tensor in there.model.items():
         assert isinstance(tensor, PretendTensor), name
     for group in there.optimizer.groups.values():
@@ -122,7 +115,7 @@ def test_a_checkpoint_of_one_device_goes_on_exactly_on_another(gpu, source, targ
     for _ in range(2):
         first.step_once()
         second.step_once()
-    assert numbers(first) == numbers(second)
+    assert bits(first) == bits(second)
 
 
 def test_a_model_from_disk_is_measured_on_a_gpu(gpu):
@@ -187,7 +180,7 @@ def test_memory_that_runs_out_in_a_refine_keeps_the_model_and_gives_up_the_photo
     trainer = trainer_on(GPU)
     for _ in range(2):
         trainer.step_once()
-    before = numbers(trainer)
+    before = bits(trainer)
 
     def refuse(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
@@ -198,5 +191,5 @@ def test_memory_that_runs_out_in_a_refine_keeps_the_model_and_gives_up_the_photo
             trainer.step_once()
     assert "Lower the resolution or the splat cap" in str(caught.value)
     assert "The photos left the GPU" in str(caught.value)
-    assert numbers(trainer) == before
+    assert bits(trainer) == before
     assert trainer.step_once().refined is not None

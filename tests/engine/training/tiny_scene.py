@@ -122,7 +122,7 @@ def bits(trainer: Trainer) -> dict[str, bytes]:
     """Everything a run consists of, as bytes, but for the time it took."""
     tensors, header = trainer.export_state()
     header.pop("seconds")
-    state = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
+    state = {name: tensor.cpu().numpy().tobytes() for name, tensor in tensors.items()}
     state["header"] = repr(header).encode()
     return state
 
@@ -131,3 +131,9 @@ def changed_photo(scene: Scene, index: int, photo: Photo) -> Scene:
     photos = list(scene.photos)
     photos[index] = photo
     return dataclasses.replace(scene, photos=tuple(photos))
+
+
+def step(trainer: Trainer) -> None:
+    """One step, of which nobody waits to hear."""
+    for _ in trainer.phases():
+        pass
