@@ -5,13 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engine.pretend_gpu import GPU, Counts, PretendTensor, pretend_gpu
-from tests.engine.training.test_training_on_a_gpu import (
-    CPU,
-    numbers,
-    of_the_engine,
-    step,
-    trainer_on,
-)
+from tests.engine.training.test_training_on_a_gpu import CPU, of_the_engine, trainer_on
+from tests.engine.training.tiny_scene import bits, step
 
 ALL = {
     "coarse_halvings": 1,
@@ -33,7 +28,7 @@ def test_a_run_with_all_of_them_on_a_gpu_is_that_on_the_cpu(gpu: Counts) -> None
     here, there = (trainer_on(device, alpha=True, **ALL) for device in (CPU, GPU))
     for _ in range(4):  # small and full photos, a refine that sorts at 3
         assert there.step_once().loss == here.step_once().loss
-    assert numbers(there) == numbers(here)
+    assert bits(there) == bits(here)
     assert all(isinstance(tensor, PretendTensor) for _, tensor in there.model.items())
 
 
