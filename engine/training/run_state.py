@@ -7,7 +7,8 @@ tensors: `model.NAME` · `adam.NAME.exp_avg` · `adam.NAME.exp_avg_sq` (NAME: a 
 (`random_streams.PURPOSES`, uint8) · `photo_order` (int64, indices still to be drawn, last first)
 
 header: `step` · `seconds` · `extent` · `sh_reached` · `strategy` · `silent_steps` ·
-`adam_steps` {NAME: n} · `unseen` {photo: n} · `training_photos` [names] · `settings` {name: value}
+`adam_steps` {NAME: n} · `unseen` {photo: n} · `training_photos` [names] · `settings` {name: value} ·
+`training_indices` [of those photos in the scene, by which `photo_order` calls them]
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
+from engine.dataset.scene import Scene
 from engine.errors import CheckpointError
 from engine.settings import all_settings
 from engine.training.gaussians import SHAPES
@@ -109,6 +111,7 @@ def export_state(trainer: "Trainer", *, copy: bool) -> tuple[dict[str, Tensor], 
         "adam_steps": {name: group.steps for name, group in trainer.optimizer.groups.items()},
         "unseen": dict(trainer.unseen),
         "training_photos": [photo.name for photo in trainer.scene.training],
+        "training_indices": _training_indices(trainer.scene),
         "settings": {info.name: trainer.settings[info.name] for info in all_settings()},
     }
 
@@ -157,13 +160,36 @@ def load_state(
             for purpose in trainer.streams.purposes
         }
     )
-    trainer.order.remaining = tuple(_entry(tensors, "photo_order").tolist())
+    trainer.order.remaining = _photo_order(trainer.scene, tensors, header)
     trainer.step = int(_entry(header, "step"))
     trainer.seconds = float(_entry(header, "seconds"))
     trainer.extent = float(_entry(header, "extent"))
     trainer.sh_reached = int(_entry(header, "sh_reached"))
     trainer.watchdog.silent_steps = int(_entry(header, "silent_steps"))
     trainer.unseen = {name: int(times) for name, times in _entry(header, "unseen").items()}
+
+
+def _training_indices(scene: Scene) -> list[int]:
+    return [index for index, photo in enumerate(scene.photos) if not photo.held_out]
+
+
+def _photo_order(
+    scene: Scene, tensors: Mapping[str, Tensor], header: Mapping[str, Any]
+) -> tuple[int, ...]:
+    """The photos still to be drawn; held-out photos that came or went have moved their indices."""
+    now = _training_indices(scene)
+    before = header.get("training_indices", now)  # the first checkpoints have none
+    moved = dict(zip(before, now, strict=True))
+    saved = _entry(tensors, "photo_order").tolist()
+    unknown = [index for index in saved if index not in moved]
+    if unknown:
+        raise CheckpointError(
+            f"The tensor photo_order of the checkpoint names photo {unknown[0]}, which is none to "
+            "train on. Use an earlier checkpoint of the run, or put back the held-out photos that are "
+            "gone.",
+            value=unknown[0],
+        )
+    return tuple(moved[index] for index in saved)
 
 
 def settings_values(header: Mapping[str, Any]) -> Mapping[str, Any]:

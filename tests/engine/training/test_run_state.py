@@ -3,10 +3,12 @@ import json
 import pytest
 import torch
 
+from engine.dataset.scene import Scene
 from engine.errors import CheckpointError
 from engine.training.trainer import Trainer
 from tests.engine.training.tiny_scene import (
     BACKEND,
+    MemoryPhotos,
     bits,
     camera_at,
     changed_photo,
@@ -42,6 +44,33 @@ def test_a_run_taken_up_again_gives_the_bits_of_one_never_stopped(taken_at: int)
     assert second.seconds == first.seconds
     step_until(second, 21)
     assert bits(second) == bits(whole)
+
+
+def without_first_photo(trainer: Trainer) -> tuple[Scene, MemoryPhotos]:
+    """The scene of a trainer, whose first photo, a held-out one, is gone."""
+    photos = with_photos(trainer)
+    left = MemoryPhotos(photos.pictures[1:], photos.alphas[1:])
+    return tiny_scene(trainer.scene.photos[1:]), left
+
+
+def test_a_run_goes_on_with_the_same_photos_when_a_held_out_one_is_gone() -> None:
+    whole = make_trainer(**SETTINGS)
+    step_until(whole, 3)
+    tensors, header = whole.export_state()
+    scene, photos = without_first_photo(whole)
+    second = Trainer.from_state(scene, photos, tensors, header, backend=BACKEND)
+    for _ in range(8):
+        assert second.step_once().photo == whole.step_once().photo
+
+
+def test_a_photo_order_of_photos_that_are_not_trained_on_is_refused() -> None:
+    trainer = make_trainer()
+    trainer.step_once()
+    tensors, header = trainer.export_state()
+    del header["training_indices"]  # as the first checkpoints were
+    scene, photos = without_first_photo(trainer)
+    with pytest.raises(CheckpointError, match="names photo 9, which is none to train on"):
+        Trainer.from_state(scene, photos, tensors, header, backend=BACKEND)
 
 
 def test_settings_come_back_with_the_state() -> None:
