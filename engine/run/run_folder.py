@@ -140,6 +140,7 @@ class RunFolder:
         path = self.facts_path
         try:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
+            _require_version(path, document.get("format_version", 0))
             settings = Settings().updated(document["settings"])
             facts = RunFacts(
                 scene=str(document["scene"]),
@@ -165,13 +166,6 @@ class RunFolder:
             raise RunFolderError(message, path=path) from error
         except (ValueError, TypeError, AttributeError, SettingError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}", path=path) from error
-        if document.get("format_version", 0) > FORMAT_VERSION:
-            raise RunFolderError(
-                f"{path} was written by a newer version of the program (format "
-                f"{document['format_version']}, this one reads up to {FORMAT_VERSION}). Update the "
-                "program.",
-                path=path,
-            )
         return settings, facts
 
     def scene_reference(self, scene: Path) -> str:
@@ -184,6 +178,18 @@ class RunFolder:
     def scene_path(self, reference: str) -> Path:
         """The path that `scene_reference` was made from."""
         return Path(os.path.normpath(self.path.resolve() / reference))
+
+
+def _require_version(path: Path, found: object) -> None:
+    """Before anything else is looked at: a newer version may have settings unknown here."""
+    if not isinstance(found, int):
+        raise ValueError(f"its format_version is {found!r}; expected a whole number")
+    if found > FORMAT_VERSION:
+        raise RunFolderError(
+            f"{path} was written by a newer version of the program (format {found}, this one reads "
+            f"up to {FORMAT_VERSION}). Update the program.",
+            path=path,
+        )
 
 
 def require_unused(path: Path) -> None:

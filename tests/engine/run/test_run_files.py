@@ -102,9 +102,10 @@ def test_changes_that_wait_for_a_restart_come_back(tmp_path: Path) -> None:
         ("settings = 5", "cannot be read"),
         (
             'scene="a"\nscene_name="b"\nbackend="c"\ndevice="d"\nformat_version=99\n'
-            "[versions]\n[settings]",
+            "[versions]\n[settings]\nsetting_of_tomorrow=1",
             "newer version",
         ),
+        ('format_version="2"\n[settings]', "format_version is '2'; expected a whole number"),
         (
             'scene="a"\nscene_name="b"\nbackend="c"\ndevice="d"\n[versions]\n[settings]\nlr=1',
             "no setting named 'lr'",
