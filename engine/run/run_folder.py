@@ -183,7 +183,7 @@ class RunFolder:
 def _require_version(path: Path, found: object) -> None:
     """Before anything else is looked at: a newer version may have settings unknown here."""
     if not isinstance(found, int):
-        raise ValueError(f"its format_version is {found!r}; expected a whole number")
+        raise TypeError(f"its format_version is {found!r}; expected a whole number")
     if found > FORMAT_VERSION:
         raise RunFolderError(
             f"{path} was written by a newer version of the program (format {found}, this one reads "

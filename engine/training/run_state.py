@@ -7,8 +7,8 @@ tensors: `model.NAME` · `adam.NAME.exp_avg` · `adam.NAME.exp_avg_sq` (NAME: a 
 (`random_streams.PURPOSES`, uint8) · `photo_order` (int64, indices still to be drawn, last first)
 
 header: `step` · `seconds` · `extent` · `sh_reached` · `strategy` · `silent_steps` ·
-`adam_steps` {NAME: n} · `unseen` {photo: n} · `training_photos` [names] · `settings` {name: value} ·
-`training_indices` [of those photos in the scene, by which `photo_order` calls them]
+`adam_steps` {NAME: n} · `unseen` {photo: n} · `training_photos` [names] ·
+`training_indices` [of those in the scene, as `photo_order` has them] · `settings` {name: value}
 """
 
 import dataclasses
@@ -185,8 +185,8 @@ def _photo_order(
     if unknown:
         raise CheckpointError(
             f"The tensor photo_order of the checkpoint names photo {unknown[0]}, which is none to "
-            "train on. Use an earlier checkpoint of the run, or put back the held-out photos that are "
-            "gone.",
+            "train on. Use an earlier checkpoint of the run, or put back the held-out photos that "
+            "are gone.",
             value=unknown[0],
         )
     return tuple(moved[index] for index in saved)
