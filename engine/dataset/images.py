@@ -5,7 +5,9 @@ and render on the same background. Resizing and undistorting do work on multipli
 that what hides under transparent pixels never bleeds into visible ones.
 """
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -49,15 +51,8 @@ def load_photo(photo: Photo) -> PhotoPixels:
 
     Raises SceneError naming the file and the decoder's reason.
     """
-    image = _opened(photo.path)
-    try:
-        if photo.rotate_by_exif:
-            image = ImageOps.exif_transpose(image)
-        pixels = _straight_pixels(image)
-    except DECODER_ERRORS as error:
-        raise decoding_error(photo.path, error) from error
-    finally:
-        image.close()
+    with _opened(photo.path) as image:
+        pixels = _straight_pixels(_upright(image) if photo.rotate_by_exif else image)
     size = (photo.camera.width, photo.camera.height)
     if photo.distortion is None:
         return _resized(pixels, size)
@@ -71,16 +66,9 @@ def load_thumbnail(
 
     Transparent parts are shown on grey. Raises SceneError like `load_photo`.
     """
-    image = _opened(path)
-    try:
+    with _opened(path) as image:
         image.draft("RGB", (size, size))  # JPEG decodes at 1/2, 1/4 or 1/8 where that is enough
-        if rotate_by_exif:
-            image = ImageOps.exif_transpose(image)
-        pixels = _straight_pixels(image)
-    except DECODER_ERRORS as error:
-        raise decoding_error(path, error) from error
-    finally:
-        image.close()
+        pixels = _straight_pixels(_upright(image) if rotate_by_exif else image)
     height, width = pixels.rgb.shape[:2]
     scale = min(1.0, size / max(width, height))
     small = _resized(pixels, (max(1, round(width * scale)), max(1, round(height * scale))))
@@ -90,11 +78,19 @@ def load_thumbnail(
     return np.rint(small.rgb * alpha + 128.0 * (1 - alpha)).astype(np.uint8)
 
 
-def _opened(path: Path) -> Image.Image:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """The picture, whose file is closed behind the block; SceneError for what goes wrong in it."""
     try:
-        return Image.open(path)
+        with Image.open(path) as image:
+            yield image
     except DECODER_ERRORS as error:
         raise decoding_error(path, error) from error
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """A copy, turned as its EXIF orientation says."""
+    return ImageOps.exif_transpose(image)
 
 
 def _straight_pixels(image: Image.Image) -> PhotoPixels:

@@ -1,4 +1,5 @@
 import dataclasses
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,19 @@ def test_the_exif_orientation_is_used_only_when_asked_for(tmp_path: Path, orient
     turned = np.rot90(RAMP, turns)
     size = (turned.shape[1], turned.shape[0])
     assert np.array_equal(load_photo(photo_of(path, *size, rotate=True)).rgb, turned)
+
+
+def test_a_turned_photo_of_several_pictures_leaves_no_file_open(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    first, second = Image.fromarray(RAMP), Image.new("RGB", (60, 40))
+    path = tmp_path / "phone.jpg"  # many of them write the MPO kind of JPEG
+    first.save(path, format="MPO", save_all=True, append_images=[second], exif=exif)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        load_photo(photo_of(path, 40, 60, rotate=True))
+        load_thumbnail(path, 20, rotate_by_exif=True)
+    assert [str(item.message) for item in told] == []
 
 
 def test_colour_under_transparent_pixels_never_bleeds(tmp_path: Path) -> None:
