@@ -232,15 +232,15 @@ def _read_ascii(
     result: dict[str, np.ndarray] = {}
     line = header.lines
     for element in elements:
-        rows: list[bytes] = []
-        first_line = line + 1
-        while len(rows) < element.count:
+        rows: list[bytes] = []  # blank lines among them, so that lines can be named
+        first_line, found = line + 1, 0
+        while found < element.count:
             raw = handle.readline()
             line += 1
             if not raw:
-                raise _cut_short(path, element, len(rows))
-            if raw.strip():
-                rows.append(raw)
+                raise _cut_short(path, element, found)
+            rows.append(raw)
+            found += not raw.isspace()
         if not element.has_lists:
             result[element.name] = _parse_rows(path, element, rows, first_line)
     return result
@@ -267,6 +267,8 @@ def _bad_row(path: Path, element: PlyElement, rows: list[bytes], first_line: int
     expected = len(element.properties)
     for offset, row in enumerate(rows):
         words = row.split()
+        if not words:
+            continue
         try:
             numbers = [float(word) for word in words]
         except ValueError:

@@ -94,6 +94,12 @@ def test_a_bad_ascii_row_is_named_by_its_line(tmp_path: Path, row: bytes) -> Non
         read_ply(path)
 
 
+def test_blank_lines_count_where_a_bad_row_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.ply", HEADER.format(format="ascii"), b"\n1 2 3 4 5\n\n \nnone\n")
+    with pytest.raises(PlyError, match=r"line 16: found 'none'"):
+        read_ply(path)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
