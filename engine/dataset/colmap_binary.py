@@ -145,15 +145,14 @@ def read_points(path: Path, loading: Loading) -> ModelPoints:
     """The sparse points; their tracks are passed over, for the images hold the same facts."""
     reader = _Reader(path)
     count = reader.count(_POINT.itemsize)
-    starts = np.empty(count, dtype=np.int64)
+    entries: list[bytes] = []
     track_length = struct.Struct("<Q")
     for index in range(count):
         if index % 65_536 == 0:
             loading.poll()
         reader.what = f"point {index + 1} of {count}"
         start = reader.need(_POINT.itemsize)
-        starts[index] = start
+        entries.append(reader.data[start : reader.position])
         reader.need(8 * track_length.unpack_from(reader.data, start + _POINT.itemsize - 8)[0])
-    raw = np.frombuffer(reader.data, dtype=np.uint8)
-    rows = raw[starts[:, None] + np.arange(_POINT.itemsize)].view(_POINT)[:, 0]
+    rows = np.frombuffer(b"".join(entries), dtype=_POINT)
     return ModelPoints(rows["id"].astype(np.int64), rows["xyz"].astype(np.float64), rows["rgb"])
