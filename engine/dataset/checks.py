@@ -163,7 +163,7 @@ def _check_reprojection(
     posed: PosedFiles, matched: list[MatchedPhoto], loading: Loading
 ) -> list[Finding]:
     worst: list[tuple[float, str]] = []
-    everything: list[Float[np.ndarray, m]] = []
+    everything: list[np.ndarray] = []
     for item in matched:
         loading.poll()
         errors = reprojection_errors(item.posed, posed.points)
