@@ -106,8 +106,8 @@ def _is_sound(values: np.ndarray, quaternions: np.ndarray) -> np.ndarray:
     return np.asarray(finite & (quaternions != 0).any(axis=1))
 
 
-def read_splats(path: Path, frame: SceneFrame | None = None) -> Loaded:
-    """Read splats of SH degree 0 to 3 from any PLY, into the engine's `frame` (None: as they are).
+def read_splats(path: Path) -> Loaded:
+    """Read splats of SH degree 0 to 3 from any PLY, in the coordinates of the file.
 
     Properties are found by name in any order; others are skipped; colours may also be red, green,
     blue. Broken rows are left out and counted. ExportError for anything that is not splats.
@@ -123,18 +123,15 @@ def read_splats(path: Path, frame: SceneFrame | None = None) -> Loaded:
     _require_splats(path, names)
     rest, degree = _read_rest(path, rows, names)
     columns = {
-        "means": _stack(rows, ["x", "y", "z"], np.float64),
+        "means": _stack(rows, ["x", "y", "z"]),
         "log_scales": _stack(rows, [f"scale_{i}" for i in range(3)]),
-        "opacity_logits": np.asarray(rows["opacity"], np.float32),
+        "opacity_logits": _stack(rows, ["opacity"])[:, 0],
         "sh_dc": _read_color(path, rows, names),
         "rotations": _stack(rows, [f"rot_{i}" for i in range(4)]),
     }
     flat = [value.reshape(len(rows), -1) for value in columns.values()]
     good = _is_sound(np.concatenate([*flat, rest], axis=1), columns["rotations"])
-    place = frame or SceneFrame()
     kept = {name: value[good] for name, value in columns.items()}
-    kept["means"] = place.to_engine(kept["means"])
-    kept["log_scales"] = kept["log_scales"] + np.float32(math.log(place.scale))
     kept["sh_dc"] = kept["sh_dc"].reshape(-1, 1, 3)
     kept["sh_rest"] = _padded_rest(rest[good])
     splats = Gaussians({name: _tensor(value) for name, value in kept.items()})
@@ -168,7 +165,8 @@ def _require_splats(path: Path, names: set[str]) -> None:
 
 
 def _stack(rows: np.ndarray, names: list[str], kind: type[np.floating] = np.float32) -> np.ndarray:
-    return np.stack([np.asarray(rows[name], kind) for name in names], axis=1)
+    with np.errstate(over="ignore"):  # doubles beyond float32 become infinite: a broken row
+        return np.stack([np.asarray(rows[name], kind) for name in names], axis=1)
 
 
 def _read_color(path: Path, rows: np.ndarray, names: set[str]) -> np.ndarray:

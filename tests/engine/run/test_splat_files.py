@@ -11,7 +11,7 @@ import torch
 from engine.dataset.scene import SceneFrame
 from engine.errors import ExportError
 from engine.export import splat_files
-from engine.export.saved_model import SavedModel
+from engine.export.saved_model import SavedModel, load_model
 from engine.export.splat_files import Written, read_splats, write_splats_in_phases
 from engine.ply import read_ply, read_ply_header
 from engine.settings import Settings
@@ -97,7 +97,7 @@ def test_positions_and_scales_are_in_the_frame_of_the_files(tmp_path: Path) -> N
     assert np.allclose(
         np.exp(rows["scale_0"]), np.exp(splats.log_scales[:, 0].detach().numpy()) / 0.25, rtol=1e-5
     )
-    back = read_splats(path, SHIFTED).splats
+    back = load_model(path).moved_to(SHIFTED).splats
     assert torch.allclose(back.means, splats.means, atol=1e-5)
     assert torch.allclose(back.log_scales, splats.log_scales, atol=1e-6)
 
@@ -137,6 +137,15 @@ def test_rows_of_zeros_and_infinite_scales_are_dropped_on_reading(tmp_path: Path
     path = write_text(tmp_path / "s.ply", names, [good] * 10 + [[0] * 14] * 100 + [infinite])
     loaded = read_splats(path)
     assert (len(loaded.splats), loaded.dropped) == (10, 101)
+
+
+@pytest.mark.parametrize("name", ["x", "opacity", "scale_1", "f_dc_2", "f_rest_44"])
+def test_a_double_beyond_float32_is_a_broken_splat(tmp_path: Path, name: str) -> None:
+    good = [0.5] * len(FULL)
+    far = [1e39 if name == column else 0.5 for column in FULL]
+    loaded = read_splats(write_text(tmp_path / "s.ply", FULL, [good, far, good], kind="double"))
+    assert (len(loaded.splats), loaded.dropped) == (2, 1)
+    assert loaded.splats.non_finite() is None
 
 
 @pytest.mark.parametrize(("rest", "degree"), [(0, 0), (9, 1), (24, 2), (45, 3)])
