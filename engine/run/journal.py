@@ -89,9 +89,3 @@ class Journal:
     def _write(self, entry: Mapping[str, object]) -> None:
         self._file.write(json.dumps(finite(entry), allow_nan=False) + "\n")
         self._file.flush()
-
-
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """The entries of a journal; a last line cut short by a crash is left out."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]

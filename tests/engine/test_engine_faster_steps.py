@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from engine import messages as m
-from engine.run.journal import read_journal
 from engine.setting_info import Value
 from tests.engine.driving import Driver, quick, running_engine
 from tests.engine.test_engine_repeats import assert_same_bits, in_new_processes, losses
+from tests.journals import read_journal
 
 STEPS = 200
 ALL: dict[str, Value] = {

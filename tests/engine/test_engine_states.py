@@ -8,10 +8,10 @@ import pytest
 from engine import messages as m
 from engine.inbox import Inbox, Report
 from engine.messages import Command, State
-from engine.run.journal import read_journal
 from engine.settings import Settings
 from engine.states import LEGAL, is_legal, refusal
 from tests.engine.driving import Driver, quick
+from tests.journals import read_journal
 
 
 def all_commands() -> set[type[Command]]:

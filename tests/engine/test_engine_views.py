@@ -11,8 +11,8 @@ from engine import messages as m
 from engine.inbox import Inbox, coalesced
 from engine.messages import Stepped
 from engine.outbox import Outbox
-from engine.run.journal import read_journal
 from tests.engine.driving import ENDLESS, Driver
+from tests.journals import read_journal
 
 
 @pytest.fixture

@@ -29,11 +29,11 @@ from app.viewport.photo_pictures import decode_photo
 from app.viewport.viewport import Viewport, make_viewport
 from engine.engine_thread import Engine
 from engine.messages import Event, RunStarted, State, Stepped
-from engine.run.journal import read_journal
 from engine.run.run_folder import RunFolder
 from engine.scene_names import DEMO_FOLDER
 from engine.settings import Settings
 from tests.gui.window_room import drag, screen_pixels, surface_pixels
+from tests.journals import read_journal
 
 LIMIT_S = 200.0  # for what takes seconds at most: the machine may be busy with other work
 POLL_MS = 5

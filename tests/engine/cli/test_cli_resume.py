@@ -9,10 +9,10 @@ import pytest
 from engine import cli
 from engine.dataset.photo_store import PhotoStore
 from engine.ply import read_ply
-from engine.run.journal import read_journal
 from engine.run.run_folder import RunFolder
 from tests.engine.cli.commands import SHORT, Capture, failing, strict
 from tests.engine.driving import write_tiny_scene
+from tests.journals import read_journal
 
 
 def test_resume_needs_a_run(tmp_path: Path, scene: Path, capsys: Capture) -> None:

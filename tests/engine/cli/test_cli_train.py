@@ -9,10 +9,10 @@ import pytest
 
 from engine import cli
 from engine.export.splat_files import Written
-from engine.run.journal import read_journal
 from engine.run.run_folder import RunFolder
 from engine.training.trainer import Trainer
 from tests.engine.cli.commands import SHORT, Capture, failing, strict
+from tests.journals import read_journal
 
 
 def test_a_finished_run_keeps_what_it_promises(run: Path) -> None:
