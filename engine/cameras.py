@@ -12,8 +12,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
-FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Camera:

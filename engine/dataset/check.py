@@ -5,10 +5,10 @@ from typing import Any
 
 from engine.dataset.findings import skipped_files, worst_severity
 from engine.dataset.load import load_scene
-from engine.dataset.loading import Cancelled, Progress
+from engine.dataset.loading import Progress
 from engine.dataset.photo_store import PhotoStore
 from engine.dataset.scene import Finding, Scene
-from engine.errors import LoadingCancelled, SceneError
+from engine.errors import SceneError
 from engine.settings import Settings
 
 
@@ -17,23 +17,16 @@ def check_report(scene: Scene) -> dict[str, Any]:
     return _report(scene.findings, len(scene.photos))
 
 
-def check_scene(
-    path: Path,
-    settings: Settings,
-    progress: Progress | None = None,
-    cancelled: Cancelled | None = None,
-) -> dict[str, Any]:
+def check_scene(path: Path, settings: Settings, progress: Progress | None = None) -> dict[str, Any]:
     """Open a scene, decode every photo and report; a scene that cannot be opened is a finding.
 
-    Raises LoadingCancelled, and SettingError as `load_scene` does.
+    Raises SettingError as `load_scene` does.
     """
     try:
-        scene = load_scene(path, settings, progress, cancelled)
+        scene = load_scene(path, settings, progress)
         store = PhotoStore(scene, settings)
-        scene = store.load_all(progress, cancelled)
+        scene = store.load_all(progress)
         store.close()
-    except LoadingCancelled:
-        raise
     except SceneError as error:
         file = str(error.path) if error.path else str(path)
         return _report((Finding("scene_unusable", "error", file, str(error)),), 0)

@@ -59,8 +59,8 @@ def require_finite_step(found: StepReading, step: int, photo: str) -> None:
 class Watchdog:
     """Notices a run that learns nothing because every gradient is zero."""
 
-    def __init__(self, silent_steps: int = 0) -> None:
-        self.silent_steps = silent_steps
+    def __init__(self) -> None:
+        self.silent_steps = 0
 
     def heard(self, alive: bool) -> list[str]:
         """Count one step; a notice when it is the last of too many silent ones."""

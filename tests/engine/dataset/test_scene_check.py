@@ -12,7 +12,6 @@ from engine.dataset.check import check_report, check_scene
 from engine.dataset.findings import FINDING_CODES
 from engine.dataset.load import load_scene
 from engine.dataset.scene import Distortion, Finding, Scene
-from engine.errors import LoadingCancelled
 from engine.settings import Settings
 from tests.engine.dataset.scene_files import (
     SceneFiles,
@@ -67,12 +66,6 @@ def test_a_scene_that_cannot_be_opened_is_an_error_finding(tmp_path: Path) -> No
     (finding,) = report["findings"]
     assert finding["code"] == "scene_unusable"
     assert finding["file"] == str(tmp_path / "gone")
-
-
-def test_a_cancelled_check_is_no_finding(tmp_path: Path) -> None:
-    write_colmap(tmp_path, make_views())
-    with pytest.raises(LoadingCancelled):
-        check_scene(tmp_path, Settings(), cancelled=lambda: True)
 
 
 def test_inverted_poses_are_an_error(tmp_path: Path) -> None:
