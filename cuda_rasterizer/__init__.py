@@ -4,6 +4,7 @@
 (plain torch), `cpu` (C++) and `cuda` (compiled for the GPU when it is first used).
 """
 
+from cuda_rasterizer.attention import Attention
 from cuda_rasterizer.backends import (
     backend_status,
     describe,
@@ -24,6 +25,7 @@ __all__ = [
     "CLASSIC",
     "GSPLAT",
     "AdamGroup",
+    "Attention",
     "Cutoffs",
     "LossTerms",
     "RasterizerError",

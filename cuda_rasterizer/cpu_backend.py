@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cuda_rasterizer import native
+from cuda_rasterizer.attention import call_in_pieces
 from cuda_rasterizer.cutoffs import Cutoffs
 from cuda_rasterizer.kernel_arguments import (
     AdamGroup,
@@ -189,7 +190,7 @@ def blend(
         transmittance=pointer(transmittance),
         stops=pointer(stops),
     )
-    native.call("blend", means_2d.dtype, params)
+    call_in_pieces("blend", means_2d.dtype, params)
     if transmittance is None or stops is None or lists.instance_slots is None:
         return color, alpha, depth, None
     saved = BlendSaved(
@@ -252,7 +253,7 @@ def blend_backward(
         grad_background=pointer(wanted.background),
         tile_partials=pointer(partials),
     )
-    native.call("blend_backward", colors.dtype, params)
+    call_in_pieces("blend_backward", colors.dtype, params)
 
 
 def l1_ssim(
@@ -278,7 +279,7 @@ def l1_ssim(
     params.workspace_stride = workspace.stride(0)
     params.workers = workspace.shape[0]
     params.strip_width = strip_width
-    native.call("l1_ssim", render.dtype, params)
+    call_in_pieces("l1_ssim", render.dtype, params)
     return render.new_tensor(tuple(terms)), None if gradient is None else (gradient,)
 
 

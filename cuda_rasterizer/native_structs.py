@@ -26,6 +26,16 @@ class CutoffParams(ctypes.Structure):
     ]
 
 
+class PieceParams(ctypes.Structure):
+    """How a kernel of the CPU is done in pieces."""
+
+    _fields_ = [
+        ("called", c_void_p),
+        ("patience_ns", c_int64),
+        ("next", c_int64),
+    ]
+
+
 class SplatParams(ctypes.Structure):
     """Splats and camera, as the caller has them."""
 
@@ -151,6 +161,7 @@ class BlendParams(ctypes.Structure):
         ("depth", c_void_p),
         ("transmittance", c_void_p),
         ("stops", c_void_p),
+        ("pieces", c_void_p),
     ]
 
 
@@ -176,6 +187,7 @@ class BlendBackwardParams(ctypes.Structure):
         ("absolute_gradient", c_void_p),
         ("grad_background", c_void_p),
         ("tile_partials", c_void_p),
+        ("pieces", c_void_p),
     ]
 
 
@@ -199,6 +211,7 @@ class LossParams(ctypes.Structure):
         ("height", c_int32),
         ("unused", c_int32),
         ("ssim_weight", c_double),
+        ("pieces", c_void_p),
     ]
 
 
@@ -243,6 +256,7 @@ class Rgba8Params(ctypes.Structure):
 
 STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     CutoffParams,
+    PieceParams,
     SplatParams,
     ProjectParams,
     ProjectBackwardParams,

@@ -155,7 +155,7 @@ template <typename Real>
 void blend(const BlendParams<Real>& p) {
     const TileParams<Real>& t = p.tiles;
     const int tiles = ((t.width + tile_size - 1) / tile_size) * ((t.height + tile_size - 1) / tile_size);
-    parallel(tiles, t.workers, [&](int64_t index, int worker) {
+    parallel_in_pieces(tiles, t.workers, p.pieces, [&](int64_t index, int worker) {
         const int tile = t.tile_order[index];
         const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
         const TileGeometry<Real> geometry(tile, t.width, t.height);

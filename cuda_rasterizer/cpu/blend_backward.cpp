@@ -347,7 +347,7 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
                                                         : list_function<Real, 0>(geometry, depth, absolute);
     const bool splats = geometry || p.grad_colors;
     const int tiles = ((t.width + tile_size - 1) / tile_size) * ((t.height + tile_size - 1) / tile_size);
-    parallel(tiles, t.workers, [&](int64_t index, int worker) {
+    const auto do_tile = [&](int64_t index, int worker) {
         const int tile = t.tile_order[index];
         const TileGeometry<Real> g(tile, t.width, t.height);
         if (p.grad_background) background_of_tile(p, g, tile);
@@ -355,7 +355,8 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
         if (!splats || begin == end) return;
         BackwardState<Real> state(p, g, t.workspace + worker * t.workspace_stride);
         backward(p, state, g, begin, end);
-    });
+    };
+    if (!parallel_in_pieces(tiles, t.workers, p.pieces, do_tile)) return;
     if (p.grad_background && !t.background_per_pixel) sum_background(p, tiles);
     if (splats) write_splats(p, geometry);
 }

@@ -71,6 +71,10 @@ constexpr Field fields[] = {
     {"CutoffParams", "j_clamp", offsetof(CutoffParams, j_clamp)},
     {"CutoffParams", "footprint_cap", offsetof(CutoffParams, footprint_cap)},
     {"CutoffParams", "stop_inclusive", offsetof(CutoffParams, stop_inclusive)},
+    {"PieceParams", "", sizeof(PieceParams)},
+    {"PieceParams", "called", offsetof(PieceParams, called)},
+    {"PieceParams", "patience_ns", offsetof(PieceParams, patience_ns)},
+    {"PieceParams", "next", offsetof(PieceParams, next)},
     SIZE_OF(SplatParams),
     OFFSET_OF(SplatParams, means),
     OFFSET_OF(SplatParams, quaternions),
@@ -163,6 +167,7 @@ constexpr Field fields[] = {
     OFFSET_OF(BlendParams, depth),
     OFFSET_OF(BlendParams, transmittance),
     OFFSET_OF(BlendParams, stops),
+    OFFSET_OF(BlendParams, pieces),
     SIZE_OF(BlendBackwardParams),
     OFFSET_OF(BlendBackwardParams, tiles),
     OFFSET_OF(BlendBackwardParams, splat_offsets),
@@ -182,6 +187,7 @@ constexpr Field fields[] = {
     OFFSET_OF(BlendBackwardParams, absolute_gradient),
     OFFSET_OF(BlendBackwardParams, grad_background),
     OFFSET_OF(BlendBackwardParams, tile_partials),
+    OFFSET_OF(BlendBackwardParams, pieces),
     SIZE_OF(LossParams),
     OFFSET_OF(LossParams, render),
     OFFSET_OF(LossParams, target),
@@ -199,6 +205,7 @@ constexpr Field fields[] = {
     OFFSET_OF(LossParams, height),
     OFFSET_OF(LossParams, unused),
     OFFSET_OF(LossParams, ssim_weight),
+    OFFSET_OF(LossParams, pieces),
     SIZE_OF(AdamGroupParams),
     OFFSET_OF(AdamGroupParams, parameter),
     OFFSET_OF(AdamGroupParams, gradient),
@@ -235,7 +242,7 @@ constexpr Constant constants[] = {
     {"bin_blocks", bin_blocks},     {"record_size", record_size},
     {"slot_moments", slot_moments}, {"loss_rows", loss_rows},
     {"loss_numbers", loss_numbers}, {"loss_workspace_rows", loss_workspace_rows},
-    {"ssim_radius", ssim_radius},
+    {"ssim_radius", ssim_radius},   {"all_pieces_done", all_pieces_done},
 };
 
 }  // namespace

@@ -365,7 +365,7 @@ template <typename Real>
 void l1_ssim(const LossParams<Real>& p) {
     const int across = (p.width + p.strip_width - 1) / p.strip_width;
     const int tasks = (p.height + loss_rows - 1) / loss_rows * across;
-    parallel(tasks, p.workers, [&](int64_t task, int worker) {
+    const auto do_task = [&](int64_t task, int worker) {
         const int down = int(task) / across, strip = int(task) % across;
         Real* workspace = p.workspace + worker * p.workspace_stride;
         const Sums sums = p.channels == 3 ? run_strip<Real, 3>(p, down, strip, workspace)
@@ -373,7 +373,8 @@ void l1_ssim(const LossParams<Real>& p) {
         p.partials[3 * task] = sums.difference;
         p.partials[3 * task + 1] = sums.similarity;
         p.partials[3 * task + 2] = sums.squares;
-    });
+    };
+    if (!parallel_in_pieces(tasks, p.workers, p.pieces, do_task)) return;
     double totals[3] = {};
     for (int task = 0; task < tasks; ++task)
         for (int k = 0; k < 3; ++k) totals[k] += p.partials[3 * task + k];

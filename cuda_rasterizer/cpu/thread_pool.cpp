@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -24,6 +26,27 @@ inline void pause_briefly() {
 #endif
 }
 
+// A recall that has begun to count.
+class Watch {
+  public:
+    explicit Watch(const Recall* recall) : recall_(recall) {
+        if (has_end()) end_ = Clock::now() + std::chrono::nanoseconds(recall->patience_ns);
+    }
+
+    bool is_over() const {
+        if (!recall_) return false;
+        return __atomic_load_n(recall_->called, __ATOMIC_RELAXED) != 0 || (has_end() && Clock::now() >= end_);
+    }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    bool has_end() const { return recall_ && recall_->patience_ns >= 0; }
+
+    const Recall* recall_;
+    Clock::time_point end_{};
+};
+
 class Pool {
   public:
     bool resize(int count) {
@@ -43,22 +66,25 @@ class Pool {
 
     int size() const { return size_.load(); }
 
-    void run(int64_t count, int workers, Task task, void* context) {
+    int64_t run(int64_t first, int64_t count, int workers, Task task, void* context, const Recall* recall) {
         std::lock_guard<std::mutex> lock(call_mutex_);
-        const int helpers = int(threads_.size());
-        if (helpers == 0 || workers <= 1 || count <= 1) {
-            for (int64_t i = 0; i < count; ++i) task(context, i, 0);
-            return;
-        }
+        const Watch watch(recall);
         task_ = task;
         context_ = context;
         count_ = count;
         workers_ = workers;
-        next_.store(0, std::memory_order_relaxed);
-        busy_.store(helpers, std::memory_order_relaxed);
-        announce();
-        take_tasks(0);
-        wait_for_workers();
+        watch_ = &watch;
+        next_.store(first, std::memory_order_relaxed);
+        const int helpers = int(threads_.size());
+        if (helpers == 0 || workers <= 1 || count - first <= 1) {
+            take_tasks(0);
+        } else {
+            busy_.store(helpers, std::memory_order_relaxed);
+            announce();
+            take_tasks(0);
+            wait_for_workers();
+        }
+        return std::min(count, next_.load(std::memory_order_relaxed));
     }
 
   private:
@@ -76,6 +102,7 @@ class Pool {
             const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
             if (index >= count_) return;
             task_(context_, index, worker);
+            if (watch_->is_over()) return;
         }
     }
 
@@ -134,6 +161,7 @@ class Pool {
     void* context_ = nullptr;
     int64_t count_ = 0;
     int workers_ = 1;
+    const Watch* watch_ = nullptr;
 };
 
 std::mutex pool_mutex;
@@ -153,8 +181,8 @@ Pool& pool() {
 
 }  // namespace
 
-void run_tasks(int64_t count, int workers, Task task, void* context) {
-    pool().run(count, workers, task, context);
+int64_t run_tasks(int64_t first, int64_t count, int workers, Task task, void* context, const Recall* recall) {
+    return pool().run(first, count, workers, task, context, recall);
 }
 
 bool set_thread_count(int count) {

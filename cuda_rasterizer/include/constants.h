@@ -13,6 +13,9 @@ constexpr int splat_block = 256;
 // Depth order is cut into this many runs, whose tile lists are counted and filled independently.
 constexpr int bin_blocks = 16;
 
+// Where a kernel that is done in pieces would go on, once it is done.
+constexpr int all_pieces_done = -1;
+
 // A quaternion whose squared norm is below this has no direction; its splat is dead.
 constexpr double minimum_quaternion_norm_squared = 1e-30;
 

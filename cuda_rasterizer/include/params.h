@@ -25,6 +25,14 @@ struct CutoffParams {
     int64_t stop_inclusive;
 };
 
+// How a kernel of the CPU that takes long is done in pieces, so that the caller can do something else between
+// two of them: its call returns between two tasks (tiles) and is made again, unchanged, until all are done.
+struct PieceParams {
+    const int64_t* called;  // return as soon as this is not 0
+    int64_t patience_ns;    // or after so long; negative: never
+    int64_t next;           // the task to begin with; in the end the one to go on with, or all_pieces_done
+};
+
 // Splats in, as the caller has them. Colours are spherical harmonics (`sh_dc`, `sh_rest`) or `features`.
 template <typename Real>
 struct SplatParams {
@@ -138,6 +146,7 @@ struct BlendParams {
     Real* depth;          // (height, width)
     Real* transmittance;  // (height, width) left behind the last splat, or null
     int32_t* stops;       // (height, width): instances of the tile's list that the pixel saw, or null
+    PieceParams* pieces;  // CPU only; null: all at once
 };
 
 template <typename Real>
@@ -160,6 +169,7 @@ struct BlendBackwardParams {
     Real* absolute_gradient;  // (count, 2): sums of |per-pixel gradient| of means_2d
     Real* grad_background;    // as background
     Real* tile_partials;      // (tiles, channels), scratch, null unless grad_background is (channels)
+    PieceParams* pieces;      // CPU only; null: all at once
 };
 
 template <typename Real>
@@ -181,6 +191,7 @@ struct LossParams {
     int32_t height;
     int32_t unused;
     double ssim_weight;
+    PieceParams* pieces;  // CPU only; null: all at once
 };
 
 // One tensor that Adam moves.
