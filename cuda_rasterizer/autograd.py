@@ -158,7 +158,7 @@ def _constant_outputs(
 
 
 class Blend(torch.autograd.Function):
-    """From projected splats to (color, alpha, depth).
+    """From projected splats to (color, alpha, depth); depth is None without `with_depth`.
 
     Gradients: means_2d, conics, depths, opacities, colors and background. `absolute_gradient`,
     where given, is a tensor (n, 2) that backward fills with the sums of the absolute per-pixel
@@ -177,15 +177,18 @@ class Blend(torch.autograd.Function):
         radii: Tensor,
         size: tuple[int, int],
         cutoffs: Cutoffs,
+        with_depth: bool,
         absolute_gradient: Tensor | None,
         backend: str,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Composites."""
         width, height = size
         projected = Projected(means_2d, conics, depths, opacities, colors, radii)
         wanted = any(ctx.needs_input_grad)
         color, alpha, depth, saved = kernels_of(backend).blend(
-            projected, background, width, height, cutoffs, for_backward=wanted
+            *(projected, background, width, height, cutoffs),
+            with_depth=with_depth,
+            for_backward=wanted,
         )
         ctx.set_materialize_grads(False)
         if saved is not None:
@@ -227,7 +230,7 @@ class Blend(torch.autograd.Function):
             wanted.colors,
             wanted.background,
         )
-        return _final((*results, None, None, None, None, None), (*sources, *gradients))
+        return _final((*results, *(None,) * 6), (*sources, *gradients))
 
 
 class L1Ssim(torch.autograd.Function):

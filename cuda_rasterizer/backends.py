@@ -55,9 +55,10 @@ class KernelBackend(Protocol):
         height: int,
         cutoffs: Cutoffs,
         *,
+        with_depth: bool,
         for_backward: bool,
-    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor | None, ...] | None]:
-        """Colour (h, w, c), alpha (h, w), depth (h, w), and what backward needs if it is asked."""
+    ) -> tuple[Tensor, Tensor, Tensor | None, tuple[Tensor | None, ...] | None]:
+        """Colour (h, w, c), alpha and depth (h, w), what backward needs; if they are asked for."""
         ...
 
     def blend_backward(

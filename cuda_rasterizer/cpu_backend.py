@@ -166,14 +166,16 @@ def blend(
     height: int,
     cutoffs: Cutoffs,
     *,
+    with_depth: bool,
     for_backward: bool,
-) -> tuple[Tensor, Tensor, Tensor, BlendSaved | None]:
-    """Composites: colour (h, w, c), alpha (h, w), depth (h, w), and what backward needs."""
+) -> tuple[Tensor, Tensor, Tensor | None, BlendSaved | None]:
+    """Composites: colour (h, w, c), alpha (h, w), depth (h, w) or None, and what backward needs."""
     means_2d, colors = projected.means_2d, projected.colors
     lists = build_tile_lists(projected, width, height, cutoffs, for_backward=for_backward)
     workspace = _tile_workspace(means_2d, colors.shape[1])
     color = means_2d.new_empty(height, width, colors.shape[1])
-    alpha, depth = means_2d.new_empty(2, height, width).unbind(0)
+    alpha = means_2d.new_empty(height, width)
+    depth = means_2d.new_empty(height, width) if with_depth else None
     transmittance = means_2d.new_empty(height, width) if for_backward else None
     stops = (
         means_2d.new_empty(height, width, dtype=torch.int32) if transmittance is not None else None

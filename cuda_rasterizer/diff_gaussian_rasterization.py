@@ -144,6 +144,7 @@ class GaussianRasterizer(nn.Module):
             sh_degree=None if sh is None else settings.sh_degree,
             background=settings.bg,
             antialiased=bool(settings.antialiasing),
+            depth=False,
             inverse_depth=settings.antialiasing is not None,
             backend=self.backend or os.environ.get(BACKEND_VARIABLE, "auto"),
         )

@@ -54,11 +54,12 @@ class Blended:
     Attributes:
         color: with the background showing through.
         alpha: 1 - transmittance.
-        depth: sum of camera z weighted by each splat's share; not divided by alpha.
+        depth: sum of camera z weighted by each splat's share; not divided by alpha. None where
+            nobody asked for it.
         margin: per pixel the distance to the nearest decision, where it was asked for.
     """
 
     color: Float[Tensor, "height width channels"]
     alpha: Float[Tensor, "height width"]
-    depth: Float[Tensor, "height width"]
+    depth: Float[Tensor, "height width"] | None
     margin: Float[Tensor, "height width"] | None = None

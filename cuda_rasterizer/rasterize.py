@@ -31,7 +31,8 @@ class Rendering:
     Attributes:
         color: features or SH colours over the background.
         alpha: how much of each pixel the splats cover.
-        depth: sum of camera z weighted as the colours are; divide by alpha for a mean.
+        depth: sum of camera z weighted as the colours are; divide by alpha for a mean. None with
+            `depth=False`.
         radii: half of each splat's box per axis in whole pixels; 0 where it is not seen.
         means_2d: splat centres in pixels; `retain_grad()` before backward keeps its gradient.
         absolute_gradient: with `absolute_gradient=True`, zeros until backward fills it with the sum
@@ -41,7 +42,7 @@ class Rendering:
 
     color: Float[Tensor, "height width channels"]
     alpha: Float[Tensor, "height width"]
-    depth: Float[Tensor, "height width"]
+    depth: Float[Tensor, "height width"] | None
     radii: Int32[Tensor, "splats 2"]
     means_2d: Float[Tensor, "splats 2"]
     absolute_gradient: Float[Tensor, "splats 2"] | None = None
@@ -86,6 +87,7 @@ def rasterize(
     cutoffs: Cutoffs = CLASSIC,
     antialiased: bool = False,
     raw: bool = False,
+    depth: bool = True,
     absolute_gradient: bool = False,
     inverse_depth: bool = False,
     guard: StepGuard | None = None,
@@ -113,6 +115,7 @@ def rasterize(
         cutoffs: where a splat stops to count.
         antialiased: keep the energy of splats smaller than a pixel (Yu et al. 2024).
         raw: scales and opacities are given as training holds them, and have their gradients so.
+        depth: draw `Rendering.depth` too; a picture without it costs a tenth less on the CPU.
         absolute_gradient: have backward fill `Rendering.absolute_gradient` (not with "reference").
         inverse_depth: draw `Rendering.inverse_depth` too, as one more channel.
         guard: takes note of what drawing and backward find, for `adam_step`.
@@ -141,9 +144,11 @@ def rasterize(
             raise RasterizerError(
                 "the reference backend has no absolute gradient; use backend='cpu' or 'cuda' for it"
             )
-        rendering = _draw_reference(splats, view, inverse_depth)
+        rendering = _draw_reference(splats, view, depth, inverse_depth)
     else:
-        rendering = _draw_by_kernels(name, splats, view, absolute_gradient, inverse_depth, guard)
+        rendering = _draw_by_kernels(
+            *(name, splats, view, depth, absolute_gradient, inverse_depth, guard)
+        )
     if guard is not None and (name == "reference" or covariances is not None):
         guard.note_seen(rendering.radii)
     if not inverse_depth:
@@ -165,6 +170,7 @@ def _draw_by_kernels(
     name: str,
     splats: _Splats,
     view: View,
+    with_depth: bool,
     with_absolute_gradient: bool,
     with_inverse_depth: bool,
     guard: StepGuard | None,
@@ -189,6 +195,7 @@ def _draw_by_kernels(
         radii,
         (view.width, view.height),
         view.cutoffs,
+        with_depth,
         absolute,
         name,
     )
@@ -228,7 +235,9 @@ def _with_inverse_depth(
     return torch.cat([colors, inverse[:, None]], dim=1), background
 
 
-def _draw_reference(splats: _Splats, view: View, with_inverse_depth: bool) -> Rendering:
+def _draw_reference(
+    splats: _Splats, view: View, with_depth: bool, with_inverse_depth: bool
+) -> Rendering:
     projected = _project_by_reference(splats, view)
     background = splats.background
     if with_inverse_depth:
@@ -242,6 +251,7 @@ def _draw_reference(splats: _Splats, view: View, with_inverse_depth: bool) -> Re
         width=view.width,
         height=view.height,
         cutoffs=view.cutoffs,
+        with_depth=with_depth,
     )
     return Rendering(
         blended.color, blended.alpha, blended.depth, projected.radii, projected.means_2d

@@ -48,6 +48,7 @@ def blend(
     width: int,
     height: int,
     cutoffs: Cutoffs,
+    with_depth: bool = True,
     margins: bool = False,
 ) -> Blended:
     """Composite the seen splats (radii above 0) by ascending depth, equal depths by index.
@@ -77,7 +78,9 @@ def blend(
         for left in range(0, width, TILE_SIZE):
             tile = _Tile(left, top, min(left + TILE_SIZE, width), min(top + TILE_SIZE, height))
             listed = order[_touches(projected, order, tile)]
-            tiles.append(_blend_tile(projected, listed, tile, backdrop, cutoffs, margins))
+            tiles.append(
+                _blend_tile(projected, listed, tile, backdrop, cutoffs, with_depth, margins)
+            )
         rows.append(_join(tiles, dim=1))
     return _join(rows, dim=0)
 
@@ -94,6 +97,7 @@ def _blend_tile(
     tile: _Tile,
     backdrop: Tensor,
     cutoffs: Cutoffs,
+    with_depth: bool,
     margins: bool,
 ) -> Blended:
     """The tile's pixels from the splats `listed` front to back."""
@@ -115,7 +119,7 @@ def _blend_tile(
     shape = (tile.bottom - tile.top, tile.right - tile.left)
     behind = backdrop[tile.top : tile.bottom, tile.left : tile.right].flatten(0, 1)
     color = weights.T @ projected.colors[listed] + transmittance[-1, :, None] * behind
-    depth = weights.T @ projected.depths[listed]
+    depth = (weights.T @ projected.depths[listed]).reshape(shape) if with_depth else None
     margin = None
     if margins:
         detached = (projected.depths.detach()[listed], raw.detach(), offsets.detach())
@@ -123,7 +127,7 @@ def _blend_tile(
     return Blended(
         color=color.reshape(*shape, -1),
         alpha=weights.sum(dim=0).reshape(shape),
-        depth=depth.reshape(shape),
+        depth=depth,
         margin=margin,
     )
 
@@ -234,10 +238,11 @@ def _smallest(distances: Tensor, where: Tensor) -> Tensor:
 
 
 def _join(parts: list[Blended], dim: int) -> Blended:
+    depths = [part.depth for part in parts if part.depth is not None]
     margins = [part.margin for part in parts if part.margin is not None]
     return Blended(
         color=torch.cat([part.color for part in parts], dim=dim),
         alpha=torch.cat([part.alpha for part in parts], dim=dim),
-        depth=torch.cat([part.depth for part in parts], dim=dim),
+        depth=torch.cat(depths, dim=dim) if depths else None,
         margin=torch.cat(margins, dim=dim) if margins else None,
     )

@@ -25,12 +25,12 @@ PARAMETERS = SPLAT + SH
 KEY_AND_VALUE = 8
 DEPTH_PASSES = 4
 TILE_PASSES = 2
-PIXEL_FORWARD = FLOAT * (3 + 1 + 1 + 1 + 1)  # colour, alpha, depth, transmittance, stop
+PIXEL_FORWARD = FLOAT * (3 + 1 + 1 + 1)  # colour, alpha, transmittance, stop
 PIXEL_BACKWARD = FLOAT * (3 + 1 + 1)  # gradient of colour, transmittance, stop
 
 # Per pixel and splat that counts there. Forward: the alpha (2 differences, 4 of the exponent, 4 in
-# place of the exponential, 2 of opacity and limits), then colour, depth and transmittance (6).
-FORWARD_FMAS = 18
+# place of the exponential, 2 of opacity and limits), then colour and transmittance (5).
+FORWARD_FMAS = 17
 # Backward: the alpha once more (12), transmittance by division (4), gradients of alpha (8), of
 # three colours (3) and six moments (9), and a thirty-second of the reduction of nine sums (9).
 BACKWARD_FMAS = 45

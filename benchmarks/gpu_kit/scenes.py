@@ -67,6 +67,7 @@ class TrainingScene:
             sh=(self.sh_dc, self.sh_rest),
             background=self.background,
             raw=True,
+            depth=False,
             backend=self.backend,
         )
 

@@ -1,8 +1,8 @@
 // Front-to-back compositing, a tile at a time.
 //
-// A tile's state (transmittance, depth, colours) lives in the first-level cache. Each splat of the list
-// visits the vectors of pixels in which it can count and which still take light. A pixel that has stopped is
-// marked by a negative transmittance, which no later test can pass.
+// A tile's state (transmittance, colours, depth where it is wanted) lives in the first-level cache. Each
+// splat of the list visits the vectors of pixels in which it can count and which still take light. A pixel
+// that has stopped is marked by a negative transmittance, which no later test can pass.
 
 #include <cstring>
 
@@ -20,14 +20,15 @@ namespace {
 template <typename Real>
 struct TileState {
     alignas(64) Real transmittance[tile_pixels];
-    alignas(64) Real depth[tile_pixels];
-    Real* color;  // (channels, tile_pixels), in the worker's workspace
+    alignas(64) Real depth[tile_pixels];  // untouched where nobody asks for it
+    Real* color;                          // (channels, tile_pixels), in the worker's workspace
     int32_t stops[tile_pixels];
     VectorSet<Real> live;  // those that still take light
 
-    TileState(const TileGeometry<Real>& g, int channels, int32_t list_length, Real* workspace)
+    TileState(const TileGeometry<Real>& g, int channels, bool with_depth, int32_t list_length,
+              Real* workspace)
         : color(workspace) {
-        std::memset(depth, 0, sizeof depth);
+        if (with_depth) std::memset(depth, 0, sizeof depth);
         std::memset(color, 0, size_t(channels) * tile_pixels * sizeof(Real));
         for (int y = 0; y < tile_size; ++y) {
             for (int x = 0; x < tile_size; ++x) {
@@ -57,7 +58,7 @@ struct TileState {
 };
 
 // Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
-template <typename Real, int Channels>
+template <typename Real, int Channels, bool Depth>
 inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
                         const Real* color, int channels, const TileGeometry<Real>& g,
                         const Limits<Real>& limits, int32_t k) {
@@ -90,14 +91,14 @@ inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, 
             const Vector light = Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]);
             store(plane, fused(weight, light, load<Vector>(plane)));
         }
-        store(state.depth + at, fused(weight, depth, load<Vector>(state.depth + at)));
+        if (Depth) store(state.depth + at, fused(weight, depth, load<Vector>(state.depth + at)));
         store(state.transmittance + at, drawn ? after : before);
         const unsigned stopping = lanes_of(~drawn & (before > Vector{}));
         if (stopping) state.stop_pixels(vector, stopping, k);
     });
 }
 
-template <typename Real, int Channels>
+template <typename Real, int Channels, bool Depth>
 void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGeometry<Real>& g,
                 int64_t begin, int64_t end) {
     const TileParams<Real>& t = p.tiles;
@@ -109,7 +110,8 @@ void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGe
         const SplatRecord<Real>& s = records[splat];
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
         const VectorSet<Real> vectors = vectors_of(g, s) & state.live;
-        blend_splat<Real, Channels>(state, vectors, s, color, t.channels, g, limits, int32_t(k - begin));
+        blend_splat<Real, Channels, Depth>(state, vectors, s, color, t.channels, g, limits,
+                                           int32_t(k - begin));
     }
 }
 
@@ -143,10 +145,26 @@ void write_tile(const BlendParams<Real>& p, const TileState<Real>& state, const 
                 p.alpha[row + x + i] = Real(1) - left;
                 if (p.transmittance) p.transmittance[row + x + i] = left;
             }
-            std::memcpy(p.depth + row + x, state.depth + at, size_t(count) * sizeof(Real));
+            if (p.depth) std::memcpy(p.depth + row + x, state.depth + at, size_t(count) * sizeof(Real));
             if (p.stops) std::memcpy(p.stops + row + x, state.stops + at, size_t(count) * sizeof(int32_t));
         }
     }
+}
+
+template <typename Real, int Channels, bool Depth>
+void blend_tile(const BlendParams<Real>& p, int tile, int worker) {
+    const TileParams<Real>& t = p.tiles;
+    const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
+    const TileGeometry<Real> geometry(tile, t.width, t.height);
+    TileState<Real> state(geometry, t.channels, Depth, int32_t(end - begin),
+                          t.workspace + worker * t.workspace_stride);
+    blend_list<Real, Channels, Depth>(p, state, geometry, begin, end);
+    write_tile<Real, Channels>(p, state, geometry);
+}
+
+template <typename Real, bool Depth>
+auto tile_function_of(const TileParams<Real>& t) {
+    return t.channels == 3 ? blend_tile<Real, 3, Depth> : blend_tile<Real, 0, Depth>;
 }
 
 }  // namespace
@@ -154,21 +172,10 @@ void write_tile(const BlendParams<Real>& p, const TileState<Real>& state, const 
 template <typename Real>
 void blend(const BlendParams<Real>& p) {
     const TileParams<Real>& t = p.tiles;
+    const auto tile_function = p.depth ? tile_function_of<Real, true>(t) : tile_function_of<Real, false>(t);
     const int tiles = ((t.width + tile_size - 1) / tile_size) * ((t.height + tile_size - 1) / tile_size);
-    parallel_in_pieces(tiles, t.workers, p.pieces, [&](int64_t index, int worker) {
-        const int tile = t.tile_order[index];
-        const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
-        const TileGeometry<Real> geometry(tile, t.width, t.height);
-        TileState<Real> state(geometry, t.channels, int32_t(end - begin),
-                              t.workspace + worker * t.workspace_stride);
-        if (t.channels == 3) {
-            blend_list<Real, 3>(p, state, geometry, begin, end);
-            write_tile<Real, 3>(p, state, geometry);
-        } else {
-            blend_list<Real, 0>(p, state, geometry, begin, end);
-            write_tile<Real, 0>(p, state, geometry);
-        }
-    });
+    parallel_in_pieces(tiles, t.workers, p.pieces,
+                       [&](int64_t index, int worker) { tile_function(p, t.tile_order[index], worker); });
 }
 
 SPLATSCOPE_INSTANTIATE(blend, BlendParams);

@@ -22,7 +22,7 @@ SPLATSCOPE_FUNCTION void colors_of(const BlendPassParams& p, const Float4& paint
     }
 }
 
-template <int channel_count>
+template <bool with_depth, int channel_count>
 SPLATSCOPE_FUNCTION void write_pixel(const BlendPassParams& p, const Pixel& pixel, int channels,
                                      float transmittance, const float* color, float depth, int32_t stop) {
     const TileParams<float>& t = p.blend.tiles;
@@ -35,12 +35,12 @@ SPLATSCOPE_FUNCTION void write_pixel(const BlendPassParams& p, const Pixel& pixe
     }
     if (p.channel_begin > 0) return;
     p.blend.alpha[pixel.index] = 1.0f - transmittance;
-    p.blend.depth[pixel.index] = depth;
+    if constexpr (with_depth) p.blend.depth[pixel.index] = depth;
     if (p.blend.transmittance) p.blend.transmittance[pixel.index] = transmittance;
     if (p.blend.stops) p.blend.stops[pixel.index] = stop;
 }
 
-template <bool is_chunk>
+template <bool is_chunk, bool with_depth>
 SPLATSCOPE_FUNCTION void blend_tile(const BlendPassParams& p, const StagedSplats& staged, int32_t* splats,
                                     Limits* shared_limits) {
     constexpr int channel_count = is_chunk ? channel_chunk : 3;
@@ -93,13 +93,14 @@ SPLATSCOPE_FUNCTION void blend_tile(const BlendPassParams& p, const StagedSplats
                 colors_of<is_chunk>(p, paint, is_chunk ? splats[i] : 0, channels, paint_color);
 #pragma unroll
                 for (int c = 0; c < channel_count; ++c) color[c] = fused(weight, paint_color[c], color[c]);
-                depth = fused(weight, paint.x, depth);
+                if constexpr (with_depth) depth = fused(weight, paint.x, depth);
                 transmittance = after;
             }
         }
     }
     if (pixel.inside)
-        write_pixel<channel_count>(p, pixel, channels, absolute(transmittance), color, depth, stop);
+        write_pixel<with_depth, channel_count>(p, pixel, channels, absolute(transmittance), color, depth,
+                                               stop);
 }
 
 KERNEL(blend, BlendPassParams, 256) {
@@ -108,7 +109,16 @@ KERNEL(blend, BlendPassParams, 256) {
     SHARED_ARRAY(Float4, paints, tile_pixels);
     SHARED_ARRAY(uint32_t, warps, tile_pixels);
     SHARED_ARRAY(Limits, limits, 1);
-    blend_tile<false>(p, {shapes, extents, paints, warps}, nullptr, limits);
+    blend_tile<false, false>(p, {shapes, extents, paints, warps}, nullptr, limits);
+}
+
+KERNEL(blend_depth, BlendPassParams, 256) {
+    SHARED_ARRAY(Float4, shapes, tile_pixels);
+    SHARED_ARRAY(Float4, extents, tile_pixels);
+    SHARED_ARRAY(Float4, paints, tile_pixels);
+    SHARED_ARRAY(uint32_t, warps, tile_pixels);
+    SHARED_ARRAY(Limits, limits, 1);
+    blend_tile<false, true>(p, {shapes, extents, paints, warps}, nullptr, limits);
 }
 
 KERNEL(blend_channels, BlendPassParams, 256) {
@@ -118,7 +128,17 @@ KERNEL(blend_channels, BlendPassParams, 256) {
     SHARED_ARRAY(uint32_t, warps, tile_pixels);
     SHARED_ARRAY(int32_t, splats, tile_pixels);
     SHARED_ARRAY(Limits, limits, 1);
-    blend_tile<true>(p, {shapes, extents, paints, warps}, splats, limits);
+    blend_tile<true, false>(p, {shapes, extents, paints, warps}, splats, limits);
+}
+
+KERNEL(blend_channels_depth, BlendPassParams, 256) {
+    SHARED_ARRAY(Float4, shapes, tile_pixels);
+    SHARED_ARRAY(Float4, extents, tile_pixels);
+    SHARED_ARRAY(Float4, paints, tile_pixels);
+    SHARED_ARRAY(uint32_t, warps, tile_pixels);
+    SHARED_ARRAY(int32_t, splats, tile_pixels);
+    SHARED_ARRAY(Limits, limits, 1);
+    blend_tile<true, true>(p, {shapes, extents, paints, warps}, splats, limits);
 }
 
 }  // namespace splatscope

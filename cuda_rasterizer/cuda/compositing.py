@@ -57,11 +57,14 @@ def blend(
     height: int,
     cutoffs: Cutoffs,
     *,
+    with_depth: bool,
     for_backward: bool,
-) -> tuple[Tensor, Tensor, Tensor, BlendSaved | None]:
-    """Composites: colour (h, w, c), alpha (h, w), depth (h, w), and what backward needs."""
+) -> tuple[Tensor, Tensor, Tensor | None, BlendSaved | None]:
+    """Composites: colour (h, w, c), alpha (h, w), depth (h, w) or None, and what backward needs."""
     device, splats = projected.means_2d.device, projected.means_2d.shape[0]
-    picture = _empty_picture(projected.colors, width, height, for_backward=for_backward)
+    picture = _empty_picture(
+        *(projected.colors, width, height), with_depth=with_depth, for_backward=for_backward
+    )
     ordered = order_by_depth(projected, width, height, cutoffs)
     count = InstanceCount(ordered.totals)
     capacity = expected_capacity(device, width, height, splats)
@@ -99,19 +102,21 @@ def blend(
 class _Picture(NamedTuple):
     color: Tensor
     alpha: Tensor
-    depth: Tensor
+    depth: Tensor | None
     transmittance: Tensor | None
     stops: Tensor | None
 
 
-def _empty_picture(colors: Tensor, width: int, height: int, *, for_backward: bool) -> _Picture:
+def _empty_picture(
+    colors: Tensor, width: int, height: int, *, with_depth: bool, for_backward: bool
+) -> _Picture:
     def plane(dtype: torch.dtype) -> Tensor:
         return empty(height, width, dtype=dtype, device=colors.device)
 
     return _Picture(
         color=empty(height, width, colors.shape[1], dtype=colors.dtype, device=colors.device),
         alpha=plane(colors.dtype),
-        depth=plane(colors.dtype),
+        depth=plane(colors.dtype) if with_depth else None,
         transmittance=plane(colors.dtype) if for_backward else None,
         stops=plane(torch.int32) if for_backward else None,
     )
@@ -140,12 +145,14 @@ def _composite(
         stops=pointer(picture.stops),
     )
     channels, grid = colors.shape[1], tile_count(width, height)
+    suffix = "" if picture.depth is None else "_depth"
     if channels == 3:
-        launch("blend", BlendPassParams(blend=blended), colors.device, grid)
+        launch(f"blend{suffix}", BlendPassParams(blend=blended), colors.device, grid)
         return
     for begin in _chunks(channels):
         params = BlendPassParams(blend=blended, channel_begin=begin)
-        launch("blend_channels", params, colors.device, grid)
+        name = f"blend_channels{suffix}" if begin == 0 else "blend_channels"
+        launch(name, params, colors.device, grid)
 
 
 def _chunks(channels: int) -> range:

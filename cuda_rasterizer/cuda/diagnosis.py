@@ -165,8 +165,9 @@ def _trial(backend: str, device: torch.device) -> list[Tensor]:
         intrinsics=intrinsics,
         width=width,
         height=height,
+        depth=False,
         backend=backend,
     )
-    (picture.color.square().sum() + picture.depth.sum()).backward()  # type: ignore[no-untyped-call]
+    (picture.color.square().sum() + picture.alpha.sum()).backward()  # type: ignore[no-untyped-call]
     gradients = [leaf.grad for leaf in leaves if leaf.grad is not None]
     return [picture.color.detach(), *gradients]

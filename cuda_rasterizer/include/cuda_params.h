@@ -25,9 +25,10 @@
 //   gather_instances    blocks(capacity, 256)       GatherParams    only where slots are wanted
 //   tile_ranges[_narrow]  blocks(T + 1, 256)        RangeParams
 //   order_tiles         1, 1024 threads             OrderParams
-//   blend               T                           BlendPassParams 3 channels
-//   blend_channels      T                           BlendPassParams else: once for each 4 channels, at least
-//                                                                   once; channel_begin 0, 4, 8, ...
+//   blend[_depth]       T                           BlendPassParams 3 channels
+//   blend_channels[_depth]  T                       BlendPassParams else: once for each 4 channels, at least
+//                                                                   once; channel_begin 0, 4, 8, ...; depth,
+//                                                                   where it is wanted, in the first
 //
 // When totals[1] > capacity the lists are cut off and the picture is void: repeat from emit_instances with
 // buffers that hold totals[1]. More than maximum_instances cannot be drawn.

@@ -143,7 +143,7 @@ struct BlendParams {
     TileParams<Real> tiles;
     Real* color;          // (height, width, channels)
     Real* alpha;          // (height, width)
-    Real* depth;          // (height, width)
+    Real* depth;          // (height, width), or null
     Real* transmittance;  // (height, width) left behind the last splat, or null
     int32_t* stops;       // (height, width): instances of the tile's list that the pixel saw, or null
     PieceParams* pieces;  // CPU only; null: all at once

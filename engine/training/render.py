@@ -39,7 +39,7 @@ def render(
     rest_learns: bool = True,
     guard: StepGuard | None = None,
 ) -> Rendering:
-    """Draw the splats, recording for autograd where that is switched on.
+    """Draw the splats, without depth, recording for autograd where that is switched on.
 
     At degree 0 the higher coefficients are not handed over at all and get no gradient; above it
     they get none unless `rest_learns`, which saves making it.
@@ -62,6 +62,7 @@ def render(
         cutoffs=GSPLAT if mode.gsplat_cutoffs else CLASSIC,
         antialiased=mode.antialiased,
         raw=True,
+        depth=False,
         guard=guard,
         backend=mode.backend,
     )

@@ -50,7 +50,9 @@ def exponents_of(splat: Projected) -> tuple[Tensor, Tensor]:
 
 def assert_drawn_as_it_should_be(splat: Projected) -> int:
     """Compares every pixel; returns how many the needle surely counts at."""
-    _, alpha, _, _ = cpu_backend.blend(splat, None, WIDTH, HEIGHT, CLASSIC, for_backward=False)
+    _, alpha, _, _ = cpu_backend.blend(
+        *(splat, None, WIDTH, HEIGHT, CLASSIC), with_depth=False, for_backward=False
+    )
     exponent, error = exponents_of(splat)
     low, high = (OPACITY * (exponent + sign * (error + 1e-5)).exp() for sign in (-1, 1))
     counts, misses = low > CLASSIC.alpha_floor, high < CLASSIC.alpha_floor

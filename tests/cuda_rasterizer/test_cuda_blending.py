@@ -84,7 +84,7 @@ def composited(
 ) -> Composited:
     """Forward, and backward from the pictures `given` to the inputs `wanted`."""
     color, alpha, depth, saved = backend.blend(
-        projected, background, *size, cutoffs, for_backward=True
+        projected, background, *size, cutoffs, with_depth=True, for_backward=True
     )
     incoming = {name: s for name, s in seeds(color, alpha, depth).items() if name in given}
     sources = {name: getattr(projected, name) for name in EVERYTHING - {"background"}}
@@ -261,7 +261,7 @@ def test_a_picture_without_a_backward_is_the_same(channels):
     inputs = inputs_of(scenes.random_scene(11, 40, 33, 20, channels=channels))
     with_backward = composited(cuda_backend, *inputs)
     color, alpha, depth, saved = cuda_backend.blend(
-        *inputs[:2], *inputs[2], CLASSIC, for_backward=False
+        *inputs[:2], *inputs[2], CLASSIC, with_depth=True, for_backward=False
     )
     assert saved is None
     assert torch.equal(color, with_backward.color)
@@ -320,7 +320,7 @@ def test_atomic_sums_differ_by_their_rounding_alone(emulated):
     set_deterministic(True)
     try:
         color, alpha, depth, saved = cuda_backend.blend(
-            projected, background, *size, CLASSIC, for_backward=True
+            projected, background, *size, CLASSIC, with_depth=True, for_backward=True
         )
     finally:
         set_deterministic(False)

@@ -182,6 +182,27 @@ def test_a_dead_splat_leaves_no_trace(kernels_and_dtype, case, antialiased):
             assert not gradient[1].any(), name
 
 
+@pytest.mark.parametrize("channels", [3, 5])
+@pytest.mark.parametrize("inverse_depth", [False, True])
+def test_a_picture_without_depth_is_the_same_to_the_bit(backend, channels, inverse_depth):
+    scene = scenes.random_scene(3, 60, 37, 29, channels=channels).to(torch.float32)
+    found = []
+    for depth in (True, False):
+        leaves = scene.with_gradients()
+        picture = draw(leaves, backend, depth=depth, inverse_depth=inverse_depth)
+        assert (picture.depth is not None) is depth
+        (picture.color.square().sum() + picture.alpha.sum()).backward()
+        results = {name: leaf.grad for name, leaf in leaves.leaves()}
+        results |= {name: getattr(picture, name) for name in ("color", "alpha", "inverse_depth")}
+        found.append(results)
+    with_depth, without = found
+    for name, values in with_depth.items():
+        if values is None:
+            assert without[name] is None, name
+        else:
+            assert torch.equal(without[name], values), name
+
+
 def test_a_nan_in_a_spherical_harmonic_in_use_culls_its_splat(kernels):
     scene = scenes.random_scene(4, 8, sh_degree=3)
     scene.sh[3, 14, 1] = float("nan")

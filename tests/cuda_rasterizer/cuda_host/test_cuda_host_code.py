@@ -63,7 +63,7 @@ def test_the_capacity_of_the_last_picture_serves_the_next_and_too_little_is_repe
     first, second = (f["capacity"] for f in launcher.fields("emit_instances_narrow"))
     assert first == step
     assert second >= 5 * step
-    assert launcher.names().count("blend") == 2
+    assert launcher.names().count("blend_depth") == 2
     assert launcher.names().count("pack_splats") == 1, "only what the capacity bounds is repeated"
     launcher.launches.clear()
     launcher.instances = 6 * step
@@ -164,6 +164,7 @@ def _train_once(scene: scenes.SplatScene) -> None:
         height=scene.height,
         background=scene.background,
         raw=True,
+        depth=False,
         backend="cuda",
     )
     picture.means_2d.retain_grad()
