@@ -17,11 +17,13 @@ from engine.dataset.findings import with_usable_views
 from engine.dataset.images import PhotoPixels, load_photo
 from engine.dataset.loading import Cancelled, Loading, Progress
 from engine.dataset.scene import Finding, Photo, Scene
+from engine.dataset.undistort import sampling_grid
 from engine.errors import SceneError
 from engine.settings import Settings
 from engine.wording import memory
 
 _POLL_SECONDS = 0.1
+_UNDISTORTING_BYTES = 60  # at most, of a pixel of the file: floats before and after, and the grid
 _MEMINFO = Path("/proc/meminfo")
 
 
@@ -91,7 +93,8 @@ class PhotoStore:
         """Pixels by place, or the message of why not."""
         photos = self.scene.photos
         results: list[PhotoPixels | str] = [""] * len(photos)
-        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="photo decoder")
+        threads = _threads_with_room(self.scene, self._threads)
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="photo decoder")
         try:
             waiting = {pool.submit(_load, photo): place for place, photo in enumerate(photos)}
             loading.report("Decoding photos", photos[0].name, 0, len(photos))
@@ -103,7 +106,18 @@ class PhotoStore:
             pool.shutdown(wait=False, cancel_futures=True)  # the photos in hand are finished alone
             raise
         pool.shutdown(wait=True)
+        sampling_grid.cache_clear()  # of the size of the files, and of no use to the run
         return results
+
+
+def _threads_with_room(scene: Scene, threads: int) -> int:
+    """So many threads, or fewer: half of the free memory must do for what they undistort."""
+    lenses = [photo.distortion for photo in scene.photos if photo.distortion is not None]
+    largest = max((lens.width * lens.height for lens in lenses), default=0)
+    available = available_bytes()
+    if available is None or largest == 0:
+        return threads
+    return max(1, min(threads, available // 2 // (_UNDISTORTING_BYTES * largest)))
 
 
 def _as_done(

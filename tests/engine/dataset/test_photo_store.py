@@ -1,6 +1,7 @@
 import dataclasses
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ from engine.dataset import photo_store
 from engine.dataset.load import load_scene
 from engine.dataset.photo_store import PhotoStore, photo_bytes
 from engine.dataset.scene import Distortion, Scene
+from engine.dataset.undistort import sampling_grid
 from engine.errors import LoadingCancelled, SceneError
 from engine.settings import Settings
-from tests.engine.dataset.scene_files import make_views, write_blender, write_colmap
+from tests.engine.dataset.scene_files import PINHOLE, make_views, write_blender, write_colmap
 
 BENT = Distortion("SIMPLE_RADIAL", (55.0, 30.0, 20.0, 0.1), 60, 40)
 
@@ -47,6 +49,32 @@ def test_the_number_of_threads_changes_no_bit(tmp_path: Path) -> None:
         store.load_all()
     for index in range(len(scene.photos)):
         assert np.array_equal(stores[0].rgb(index), stores[1].rgb(index))
+
+
+def test_photos_are_undistorted_by_no_more_threads_than_memory_has_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    class Noted(ThreadPoolExecutor):
+        def __init__(self, threads: int, **options: str) -> None:
+            asked.append(threads)
+            super().__init__(threads, **options)
+
+    monkeypatch.setattr(photo_store, "ThreadPoolExecutor", Noted)
+    bent, straight = scene_in(tmp_path / "a"), scene_in(tmp_path / "b", lens=PINHOLE)
+    # 60 bytes for each of 60x40 pixels, of half a megabyte
+    monkeypatch.setattr(photo_store, "available_bytes", lambda: 1_000_000)
+    for scene, threads in ((bent, 8), (bent, 2), (straight, 8)):
+        stored(scene, threads).load_all()
+    monkeypatch.setattr(photo_store, "available_bytes", lambda: 100_000)
+    stored(bent, 8).load_all()
+    assert asked == [3, 2, 8, 1]
+
+
+def test_nothing_of_undistorting_stays_in_memory(tmp_path: Path) -> None:
+    stored(scene_in(tmp_path)).load_all()
+    assert sampling_grid.cache_info().currsize == 0
 
 
 def test_alpha_is_kept_where_a_photo_has_it(tmp_path: Path) -> None:
