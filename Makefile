@@ -4,15 +4,16 @@ PYTHON_BIN := .venv/bin/python
 KERNEL_SOURCES := CMakeLists.txt $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/*)
 CXX_FILES := $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/* scripts/make_demo_scene/tracer/*)
 CXX_FILES += $(wildcard $(foreach kind,h cpp cu,cuda_rasterizer/cuda/*.$(kind) tests/cuda_emulator/*.$(kind)))
+CXX_FILES += $(wildcard tests/cuda_rasterizer/arm64/*.cpp)
 SCENE ?= demo
 ARGS ?=
 SPLIT := -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench screenshot demo-scene
+.PHONY: help install demo test test-arm64 lint format bench screenshot demo-scene
 
 help:  ## list the commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 install: .venv/packages.stamp .venv/kernels.stamp  ## make .venv, install everything, build the kernels
 
@@ -31,6 +32,11 @@ test:  ## run the whole test suite by two workers, set-up included; ARGS are for
 	@scripts/system_packages.sh
 	@$(MAKE) --no-print-directory install
 	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest $(or $(ARGS),$(SPLIT))
+
+test-arm64:  ## compile the CPU kernels for 64-bit ARM and test them under qemu; on Linux on x86-64
+	@scripts/system_packages.sh arm64
+	@$(MAKE) --no-print-directory install
+	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest -m arm64 tests/cuda_rasterizer/arm64 $(ARGS)
 
 lint: install  ## check style, types, imports between layers, and the format of the C++ sources
 	.venv/bin/ruff check .

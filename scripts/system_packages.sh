@@ -2,12 +2,18 @@
 # Sees to the system packages that the tests of real windows need: a virtual screen, a window
 # manager, synthetic input, software OpenGL and the libraries of Qt's xcb plugin. Installs what is
 # missing as root or through a sudo that asks no password; otherwise prints the one command.
+#
+#   system_packages.sh [arm64]     with arm64 also what tests the kernels of another machine
 set -eu
 
 packages="g++ xvfb openbox xdotool libgl1-mesa-dri libegl1 libgl1 libxkbcommon-x11-0 libxcb-cursor0
     libxcb-icccm4 libxcb-keysyms1 libxcb-image0 libxcb-render-util0 libxcb-shape0 libxcb-xinerama0
     libxcb-randr0 libxcb-shm0 libxcb-sync1 libxcb-util1 libxcb-xfixes0 libxcb-xkb1 libx11-xcb1
     libdbus-1-3 libfontconfig1 fonts-dejavu-core"
+
+if [ "${1:-}" = arm64 ]; then
+    packages="$packages g++-aarch64-linux-gnu qemu-user"
+fi
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
     for program in c++ Xvfb openbox xdotool; do

@@ -8,6 +8,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace splatscope {
@@ -60,6 +62,13 @@ inline FloatVector fused(FloatVector a, FloatVector b, FloatVector c) {
 inline DoubleVector fused(DoubleVector a, DoubleVector b, DoubleVector c) {
     return _mm256_fmadd_pd(a, b, c);
 }
+#elif defined(__aarch64__)
+inline FloatVector fused(FloatVector a, FloatVector b, FloatVector c) {
+    return vfmaq_f32(c, a, b);
+}
+inline DoubleVector fused(DoubleVector a, DoubleVector b, DoubleVector c) {
+    return vfmaq_f64(c, a, b);
+}
 #else
 inline FloatVector fused(FloatVector a, FloatVector b, FloatVector c) {
     return a * b + c;
@@ -111,6 +120,7 @@ inline DoubleVector maximum(DoubleVector a, DoubleVector b) {
     return _mm_max_pd(a, b);
 }
 #else
+// Arm's own instructions treat what is not a number otherwise.
 inline FloatVector minimum(FloatVector a, FloatVector b) {
     return a < b ? a : b;
 }
@@ -185,6 +195,13 @@ inline unsigned lanes_of(FloatMask m) {
 }
 inline unsigned lanes_of(DoubleMask m) {
     return unsigned(_mm_movemask_pd((__m128d)m));
+}
+#elif defined(__aarch64__)
+inline unsigned lanes_of(FloatMask m) {
+    return unsigned(vaddvq_s32(m & FloatMask{1, 2, 4, 8}));
+}
+inline unsigned lanes_of(DoubleMask m) {
+    return unsigned(vaddvq_s64(m & DoubleMask{1, 2}));
 }
 #else
 inline unsigned lanes_of(FloatMask m) {
@@ -281,6 +298,12 @@ inline void sums_of_eight(const FloatVector* v, float* out) {
 }
 #endif
 
+#if defined(__aarch64__)
+inline void sums_of_four(const FloatVector* v, float* out) {
+    vst1q_f32(out, vpaddq_f32(vpaddq_f32(v[0], v[1]), vpaddq_f32(v[2], v[3])));
+}
+#endif
+
 // out[i] is the sum of all lanes of v[i].
 template <typename Real>
 inline void sums_of(const typename Simd<Real>::Vector* v, int count, Real* out) {
@@ -288,6 +311,9 @@ inline void sums_of(const typename Simd<Real>::Vector* v, int count, Real* out) 
 #if defined(__AVX2__)
     if constexpr (sizeof(Real) == sizeof(float))
         for (; i + 8 <= count; i += 8) sums_of_eight(v + i, out + i);
+#elif defined(__aarch64__)
+    if constexpr (sizeof(Real) == sizeof(float))
+        for (; i + 4 <= count; i += 4) sums_of_four(v + i, out + i);
 #endif
     for (; i < count; ++i) out[i] = sum_of<Real>(v[i]);
 }

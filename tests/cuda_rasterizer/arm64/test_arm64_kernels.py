@@ -1,0 +1,186 @@
+"""The kernels of 64-bit ARM, run under qemu, against plain torch on this machine.
+
+Both draw and learn through the same Python: only the kernels' calls go to the other machine.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from cuda_rasterizer import CLASSIC, AdamGroup, adam_step, l1_ssim, native, set_threads, to_rgba8
+from tests.cuda_rasterizer import scenes
+from tests.cuda_rasterizer.arm64.machine import Machine, build, kernels_on
+from tests.cuda_rasterizer.drawing import draw, draw_with_gradients, instruction_set
+from tests.cuda_rasterizer.test_fast_backends_equal_reference import (
+    ON_A_DECISION,
+    assert_pictures_agree,
+    relative_error,
+)
+
+pytestmark = [
+    *(pytest.mark.arm64, pytest.mark.usefixtures("fast_backend")),
+    *(pytest.mark.slow, pytest.mark.timeout(1200)),  # half a minute of two compilers
+]
+
+THREADS = 3
+
+
+@pytest.fixture(scope="module")
+def built() -> Path:
+    """The folder of the cross-compiled kernels."""
+    return build()
+
+
+@pytest.fixture(scope="module")
+def machine(built: Path) -> Iterator[Machine]:
+    with Machine(built, THREADS) as machine:
+        yield machine
+
+
+@pytest.fixture
+def on_arm(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Backend "cpu" is the other machine's; torch and the reference stay here."""
+    threads = native.thread_count()
+    set_threads(THREADS)  # as many workspaces as there are threads over there
+    with kernels_on(machine, monkeypatch):
+        yield
+    set_threads(threads)
+
+
+def test_structures_and_constants_are_laid_out_alike(machine):
+    here = {f"{name}.{field}": value for (name, field), value in native.python_layout().items()}
+    assert machine.layout == {**here, **native.constants()}
+
+
+@pytest.mark.usefixtures("on_arm")
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_random_scenes_look_as_the_reference_draws_them(antialiased):
+    for seed in range(2):
+        scene = scenes.random_scene(seed, 150, 61, 43, sh_degree=seed + 1)
+        assert_pictures_agree(scene, "cpu", CLASSIC, antialiased)
+
+
+@pytest.mark.usefixtures("on_arm")
+def test_float64_agrees_to_the_last_digits_with_gradients():
+    scene = scenes.random_scene(0, 40, 41, 30, sh_degree=3)
+    truth, true_gradients = draw_with_gradients(scene, "reference", antialiased=True)
+    found, gradients = draw_with_gradients(scene, antialiased=True)
+    torch.testing.assert_close(found.color, truth.color, rtol=1e-11, atol=1e-12)
+    assert torch.equal(found.radii, truth.radii)
+    for name, gradient in gradients.items():
+        # Sums of some thousand terms in another order.
+        assert relative_error(gradient, true_gradients[name]) < 1e-10, name
+
+
+@pytest.mark.usefixtures("on_arm")
+@pytest.mark.parametrize("antialiased", [False, True])
+def test_float32_gradients_agree(antialiased):
+    scene = scenes.random_scene(1, 100, 50, 35, sh_degree=3).to(torch.float32)
+    _, truth = draw_with_gradients(scene.to(torch.float64), "reference", antialiased=antialiased)
+    _, found = draw_with_gradients(scene, antialiased=antialiased)
+    for name, gradient in found.items():
+        # Seven digits, of which a stack of fifty splats costs two; needles cost one more.
+        assert relative_error(gradient, truth[name]) < 2e-4, name
+
+
+@pytest.mark.usefixtures("on_arm")
+@pytest.mark.parametrize("case", scenes.HARD_CASES)
+def test_hard_cases_have_the_gradient_of_the_reference(case):
+    scene = scenes.hard_case(case).to(torch.float32)
+    _, truth = draw_with_gradients(scene.to(torch.float64), "reference")
+    _, found = draw_with_gradients(scene)
+    for name, gradient in found.items():
+        # A flipped pixel of a small picture weighs some thousandths of a float32 gradient.
+        limit = 5e-2 if case in ON_A_DECISION else 5e-3
+        assert relative_error(gradient, truth[name]) < limit, name
+
+
+@pytest.mark.usefixtures("on_arm")
+@pytest.mark.parametrize("case", scenes.DEAD_SPLATS)
+def test_a_dead_splat_is_not_seen_and_has_no_gradient(case):
+    """What is not a number takes the way here that it takes on x86."""
+    found, gradients = draw_with_gradients(scenes.dead_splat_scene(case, torch.float32))
+    assert found.color.isfinite().all()
+    assert not found.radii[1].any()
+    for name, gradient in gradients.items():
+        assert gradient.isfinite().all(), name
+        assert name == "background" or not gradient[1].any(), name
+
+
+def test_the_picture_has_the_bits_of_avx2(machine, monkeypatch):
+    """Both fuse the same operations, and no pixel knows how many others lie in its vector."""
+    scene = scenes.random_scene(3, 150, 61, 43, sh_degree=3, dtype=torch.float32)
+    try:
+        with instruction_set("avx2"):
+            here = draw(scene)
+    except native.RasterizerError:
+        pytest.skip("this machine has no AVX2 to compare with")
+    with kernels_on(machine, monkeypatch):
+        there = draw(scene)
+    for name in ("means_2d", "radii", "color", "alpha", "depth"):
+        assert torch.equal(getattr(here, name), getattr(there, name)), name
+
+
+def test_any_number_of_threads_gives_the_same_bits(built, machine, monkeypatch):
+    scene = scenes.random_scene(2, 150, 61, 43, sh_degree=2, dtype=torch.float32)
+    threads = native.thread_count()
+    results = []
+    with Machine(built, 1) as alone:
+        for count, each in ((1, alone), (THREADS, machine)):
+            set_threads(count)
+            with kernels_on(each, monkeypatch):
+                results.append(draw_with_gradients(scene))
+    set_threads(threads)
+    (one, one_gradients), (three, three_gradients) = results
+    assert torch.equal(one.color, three.color)
+    for name, gradient in one_gradients.items():
+        assert torch.equal(gradient, three_gradients[name]), name
+
+
+@pytest.mark.usefixtures("on_arm")
+@pytest.mark.parametrize("size", [(1, 1, 3), (31, 17, 3), (12, 300, 3), (12, 9, 5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_loss_and_its_gradient_equal_those_of_the_reference(size, dtype):
+    random = torch.Generator().manual_seed(sum(size))
+    render, target = torch.rand(2, *size, generator=random, dtype=torch.float64).to(dtype)
+    render.requires_grad_()
+    found = l1_ssim(render, target, 0.2, backend="cpu")
+    (gradient,) = torch.autograd.grad(found.loss, render)
+    exact = render.detach().double().requires_grad_()
+    truth = l1_ssim(exact, target.double(), 0.2, backend="reference")
+    (expected,) = torch.autograd.grad(truth.loss, exact)
+    # Differences of squares in float32 leave five digits of a variance.
+    loss_digits, digits = (1e-6, 1e-3) if dtype == torch.float32 else (1e-12, 1e-9)
+    assert found.loss.item() == pytest.approx(truth.loss.item(), rel=loss_digits)
+    largest = float(expected.abs().max())
+    torch.testing.assert_close(gradient.double(), expected, rtol=digits, atol=digits / 10 * largest)
+
+
+@pytest.mark.usefixtures("on_arm")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_adam_takes_the_steps_of_torch(dtype):
+    random = torch.Generator().manual_seed(2)
+    ours = [torch.randn(50, *row, generator=random).to(dtype) for row in ((3,), (15, 3), ())]
+    theirs = [tensor.clone().requires_grad_() for tensor in ours]
+    moments = [(torch.zeros_like(tensor), torch.zeros_like(tensor)) for tensor in ours]
+    optimizer = torch.optim.Adam(theirs, lr=0.01, eps=1e-15)
+    for step in range(1, 6):
+        groups = []
+        for tensor, other, pair in zip(ours, theirs, moments, strict=True):
+            other.grad = torch.randn(tensor.shape, generator=random).to(dtype)
+            groups.append(AdamGroup(tensor, other.grad.clone(), *pair, 0.01, step))
+        optimizer.step()
+        adam_step(groups, beta1=0.9, beta2=0.999, eps=1e-15, backend="cpu")
+    # A rounding a step of numbers up to 4, and a millionth part of a step of at most 0.01.
+    tolerance = 2e-6 if dtype == torch.float32 else 1e-14
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other.detach(), rtol=0, atol=tolerance)
+
+
+@pytest.mark.usefixtures("on_arm")
+def test_bytes_of_a_picture_are_those_of_the_reference():
+    picture = torch.linspace(-0.5, 1.5, 21 * 17 * 3).reshape(21, 17, 3)
+    picture[3, 4, 1] = float("nan")
+    assert torch.equal(to_rgba8(picture, backend="cpu"), to_rgba8(picture, backend="reference"))
