@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 
+from cuda_rasterizer import Attention
 from engine import messages as m
 from engine.errors import SettingError
 from engine.messages import Command, View
@@ -17,9 +18,13 @@ class Report:
 
 
 class Inbox:
-    """Safe to use from any thread; the lock guards a few references and is held for no work."""
+    """Safe to use from any thread; the lock guards a few references and is held for no work.
+
+    What does not wait for the end of a step calls for `attention`, which a long kernel heeds.
+    """
 
     def __init__(self) -> None:
+        self.attention = Attention()
         self._condition = threading.Condition()
         self._items: list[Command | Report] = []
         self._view: View | None = None
@@ -34,12 +39,15 @@ class Inbox:
             self._urgent = self._urgent or isinstance(item, URGENT)
             self._abandon = self._abandon or (isinstance(item, m.Shutdown) and not item.save)
             self._condition.notify()
+        if isinstance(item, URGENT):
+            self.attention.call()
 
     def request_view(self, view: View | None) -> None:
         """Put a view request in the place of an older one."""
         with self._condition:
             self._view, self._view_is_new = view, True
             self._condition.notify()
+        self.attention.call()
 
     def take(self) -> list[Command | Report]:
         """Everything queued, in order, changes of one setting coalesced."""

@@ -103,6 +103,10 @@ class RunPictures:
         )
         return True
 
+    def due_in(self, run: OpenRun) -> float | None:
+        """While training: seconds until a picture may be due without a new request, if ever."""
+        return self._scheduler.due_in(time.perf_counter(), run.version, run.settings.preview)
+
     def wait_seconds(self) -> float | None:
         """While nothing trains: how long until a picture may be due without a new request."""
         return self._scheduler.wait_seconds(time.perf_counter())

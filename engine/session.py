@@ -1,14 +1,16 @@
 """What the engine thread owns: the state, the open run, and the work that takes many phases.
 
 Only the engine thread touches this. Work in phases (a step, an evaluation, a save) serves views
-between its phases; how it is asked for is `run_commands`' and `run_opening`'s business.
+between its phases, and within those that take long; how it is asked for is `run_commands`' and
+`run_opening`'s business.
 """
 
 import logging
 import time
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from engine import messages as m
 from engine.errors import EngineError, ExportError, TrainingError
@@ -26,7 +28,13 @@ from engine.training.evaluation import mean_score
 from engine.training.schedule import is_multiple
 from engine.training.step_result import StepResult
 
+Phase = TypeVar("Phase")
+
 _log = logging.getLogger(__name__)
+
+
+class _GivenUp(Exception):
+    """What is under way is dropped for a command that cannot wait."""
 
 
 class Session:
@@ -131,6 +139,28 @@ class Session:
         self.serve_view()
         return self.urgent_waits or self.inbox.has_urgent()
 
+    def _cut(self, run: OpenRun, phases: Iterator[Phase]) -> Iterator[Phase]:
+        """The phases; kernels that take long are interrupted between two tiles as phases are.
+
+        No parameter moves in such a kernel, so that a view shows one model all the same. Raises
+        _GivenUp, out of the kernel, when a command waits that cannot wait longer.
+        """
+
+        def serve() -> float | None:
+            start = time.perf_counter()
+            if self._interrupted():
+                raise _GivenUp
+            run.trainer.was_interrupted(time.perf_counter() - start)
+            return self._pictures.due_in(run)
+
+        while True:
+            with self.inbox.attention.heeded(serve, self._pictures.due_in(run)):
+                try:
+                    phase = next(phases)
+                except StopIteration:
+                    return
+            yield phase
+
     # --- training --------------------------------------------------------------------------------
 
     def train(self, run: OpenRun) -> None:
@@ -140,7 +170,9 @@ class Session:
             return
         phases, before = run.trainer.phases(), run.step
         try:
-            is_done = not any(self._interrupted() for _ in phases)
+            is_done = not any(self._interrupted() for _ in self._cut(run, phases))
+        except _GivenUp:
+            is_done = False
         finally:
             phases.close()  # drops the step unless it is done
             run.version += run.step < before  # and the one before, when that turns out to be bad
@@ -246,10 +278,13 @@ class Session:
     def evaluate(self, run: OpenRun) -> None:
         """Measure the held-out photos one by one; given up when an urgent command waits."""
         scores: list[PhotoScore] = []
-        for score in run.trainer.evaluate():
-            scores.append(score)
-            if self._interrupted():
-                return
+        try:
+            for score in self._cut(run, run.trainer.evaluate()):
+                scores.append(score)
+                if self._interrupted():
+                    return
+        except _GivenUp:
+            return
         if not scores:
             return
         psnr, ssim = mean_score(scores)

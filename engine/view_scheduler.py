@@ -6,6 +6,7 @@ trains there is no limit, but only what changed is drawn. No clock is read here:
 """
 
 import dataclasses
+import math
 from collections import deque
 
 from engine.cameras import Camera
@@ -26,6 +27,13 @@ class Plan:
     view: View
     camera: Camera
     scale: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _Wish:
+    view: View
+    scale: float
+    urgent: bool  # somebody waits for it
 
 
 class ViewScheduler:
@@ -66,6 +74,22 @@ class ViewScheduler:
         """The picture to draw now, or None. `version` changes whenever the model does."""
         if self._started is None:
             self._started = now
+        wish = self._wish(now, version, settings, training=training)
+        if wish is None or (training and now < self._allowed_at(settings, urgent=wish.urgent)):
+            return None
+        camera = _resized(wish.view.camera, wish.scale)
+        return Plan(view=wish.view, camera=camera, scale=wish.scale)
+
+    def due_in(self, now: float, version: int, settings: Preview) -> float | None:
+        """While training: the seconds until a picture may be due without a new request, if ever."""
+        wish = self._wish(now, version, settings, training=True)
+        at = math.inf if wish is None else self._allowed_at(settings, urgent=wish.urgent)
+        if self._view is not None and now < self._moving_until:
+            at = min(at, self._moving_until)
+        return max(0.0, at - now) if at < math.inf else None
+
+    def _wish(self, now: float, version: int, settings: Preview, *, training: bool) -> _Wish | None:
+        """What would be drawn now if there were time for it."""
         view = self._view
         if view is None or settings.preview == "off":
             return None
@@ -76,12 +100,15 @@ class ViewScheduler:
         changed = not new_view and self._shown is not None and self._shown[2] != version
         if not (new_view or coarse or (changed and (settings.preview == "live" or not training))):
             return None
-        if training:
-            urgent = new_view or coarse or moving or self._awaited is not None
-            share = settings.preview_share_moving if urgent else settings.preview_share_rest
-            if share <= 0 or now < self._last_end + self._last_cost * (1 - share) / share:
-                return None
-        return Plan(view=view, camera=_resized(view.camera, scale), scale=scale)
+        urgent = new_view or coarse or moving or self._awaited is not None
+        return _Wish(view, scale, urgent)
+
+    def _allowed_at(self, settings: Preview, *, urgent: bool) -> float:
+        """From when on the share of time for pictures has room for another one."""
+        share = settings.preview_share_moving if urgent else settings.preview_share_rest
+        if share <= 0:
+            return math.inf
+        return self._last_end + self._last_cost * (1 - share) / share
 
     def drawn(self, plan: Plan, version: int, start: float, end: float) -> None:
         """Note that `plan` was drawn from `start` to `end`."""

@@ -1,4 +1,4 @@
-"""Measuring a step without the time that others take between its phases."""
+"""Measuring a step without the time that others take between its phases, or within one."""
 
 import time
 from collections.abc import Generator
@@ -18,6 +18,10 @@ class Stopwatch:
         self._seconds += time.perf_counter() - self._started
         yield phase
         self._started = time.perf_counter()
+
+    def leave_out(self, seconds: float) -> None:
+        """Do not count so much of the phase under way."""
+        self._started += seconds
 
     def stop(self) -> float:
         """Seconds measured."""

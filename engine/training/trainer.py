@@ -104,6 +104,7 @@ class Trainer:
         self.watchdog = Watchdog()
         self.guard = StepGuard(device)
         self._others_seconds = 0.0
+        self._watch = Stopwatch()
         self._outcomes = StepOutcomes()
 
     # --- what is in force ------------------------------------------------------------------------
@@ -162,7 +163,7 @@ class Trainer:
         return self._outcomes.take()
 
     def _phases(self) -> Generator[Phase, None, None]:
-        watch = Stopwatch()
+        self._watch = watch = Stopwatch()
         step = self.step + 1
         sh_raised = schedule.raises_sh(step, self.settings, self.sh_reached)
         self.sh_reached += sh_raised
@@ -230,6 +231,10 @@ class Trainer:
             reset=reset,
         )
         self._outcomes.ended(facts, numbers, found, notices)
+
+    def was_interrupted(self, seconds: float) -> None:
+        """The phase under way stood still that long while something else was done."""
+        self._watch.leave_out(seconds)
 
     def waited_for_others(self, seconds: float) -> None:
         """A step waits for the device that long because of a picture drawn between its phases."""

@@ -155,6 +155,32 @@ def test_a_paused_moving_camera_tells_when_it_will_rest() -> None:
     assert scheduler.wait_seconds(10.0 + MOVING_SECONDS) is None
 
 
+def test_it_tells_when_a_picture_may_be_due_so_that_no_phase_need_end_before() -> None:
+    clock = Clock(cost=0.4)
+
+    def due_in() -> float | None:
+        return clock.scheduler.due_in(clock.now, clock.version, LIVE)
+
+    assert due_in() is None  # nobody asked
+    clock.scheduler.request(View(1, CAMERA, moving=True), clock.now)
+    assert due_in() == 0.0
+    clock.turn(0.005)
+    assert clock.drawn[-1].scale == 0.5
+    asked = clock.now - 0.1  # what that picture took
+    assert due_in() == pytest.approx(asked + MOVING_SECONDS - clock.now)  # to be refined then
+    clock.scheduler.request(View(2, CAMERA, moving=True), clock.now)
+    assert due_in() == pytest.approx(0.1)  # half of the time is the training's
+    clock.turn(0.1)
+    assert len(clock.drawn) == 1
+    clock.turn(0.01)
+    assert len(clock.drawn) == 2
+    nothing_while_moving = Preview(preview_share_moving=0.05, preview_share_rest=0.0)
+    clock.scheduler.request(View(2, CAMERA), clock.now)
+    clock.turn(5.0)
+    clock.version += 1
+    assert clock.scheduler.due_in(clock.now, clock.version, nothing_while_moving) is None
+
+
 def test_a_withdrawn_view_is_not_drawn() -> None:
     clock = Clock()
     clock.scheduler.request(View(1, CAMERA), clock.now)

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 import torch
 
+from cuda_rasterizer import Attention
 from engine.errors import TrainingError
 from engine.training import trainer as trainer_module
 from engine.training.step_result import Phase
@@ -46,6 +47,23 @@ def test_a_step_pauses_after_render_loss_and_backward() -> None:
 def test_views_and_evaluations_at_every_boundary_change_no_bit() -> None:
     watched, alone = make_trainer(**SETTINGS), make_trainer(**SETTINGS)
     assert run(watched, look) == run(alone, nothing)
+    assert bits(watched) == bits(alone)
+
+
+def test_views_and_evaluations_between_the_tiles_of_a_phase_change_no_bit() -> None:
+    watched, alone = make_trainer(**SETTINGS), make_trainer(**SETTINGS)
+    attention, served = Attention(), []
+
+    def serve() -> None:
+        served.append(watched.step)
+        look(watched)
+        attention.call()
+
+    attention.call()
+    with attention.heeded(serve):
+        run(watched, nothing)
+    run(alone, nothing)
+    assert len(served) >= 2 * STEPS  # each on its way there and back, which have four tiles
     assert bits(watched) == bits(alone)
 
 
@@ -97,6 +115,23 @@ def test_time_that_others_take_between_phases_is_not_training_time(
     for _ in trainer.phases():
         clock[0] += 100.0
     assert trainer.seconds == 0.0
+
+
+def test_time_that_others_take_within_a_phase_is_not_training_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("engine.training.stopwatch.time.perf_counter", lambda: clock[0])
+    trainer = make_trainer()
+    original = trainer_module.l1_ssim
+
+    def is_interrupted(*arguments: Any, **named: Any) -> Any:
+        clock[0] += 103.0
+        trainer.was_interrupted(100.0)
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(trainer_module, "l1_ssim", is_interrupted)
+    assert [trainer.step_once().seconds for _ in range(2)] == [3.0, 6.0]
 
 
 def test_what_the_device_did_for_others_while_a_step_waited_is_not_training_time(
