@@ -121,8 +121,9 @@ def _division(points: Points, extras: _Extras) -> Points:
 
 def _enhanced_unified(points: Points, extras: _Extras) -> Points:
     alpha, beta = extras
-    r2 = np.sum(points * points, axis=1, keepdims=True)
-    return np.asarray(points / (alpha * np.sqrt(beta * r2 + 1) + (1 - alpha)))
+    inside = beta * np.sum(points * points, axis=1, keepdims=True) + 1  # below 0: as above
+    root = np.sqrt(np.where(inside < 0, np.nan, inside))
+    return np.asarray(points / (alpha * root + (1 - alpha)))
 
 
 _MODELS = (

@@ -142,7 +142,8 @@ def _largest_rectangle(lens: Distortion, middle: Points) -> tuple[float, float, 
     angles = np.linspace(0.0, 2 * np.pi, _ANGLES, endpoint=False)
     reach = _reach(lens, middle, angles)
     border = middle + reach[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    # Each border ray belongs to the side of the photo that it leaves through.
+    # Each border ray belongs to the side of the photo that it leaves through. Where the lens folds
+    # over before a side, none does; then that side is at first as far out as any border ray.
     offset = (to_pixels(lens, border) - [lens.width / 2, lens.height / 2]) / [
         lens.width,
         lens.height,
@@ -151,10 +152,10 @@ def _largest_rectangle(lens: Distortion, middle: Points) -> tuple[float, float, 
     x, y = border[:, 0], border[:, 1]
     rectangle = np.array(
         [
-            np.max(x[sideways & (offset[:, 0] < 0)]),
-            np.max(y[~sideways & (offset[:, 1] < 0)]),
-            np.min(x[sideways & (offset[:, 0] > 0)]),
-            np.min(y[~sideways & (offset[:, 1] > 0)]),
+            np.max(x[sideways & (offset[:, 0] < 0)], initial=x.min()),
+            np.max(y[~sideways & (offset[:, 1] < 0)], initial=y.min()),
+            np.min(x[sideways & (offset[:, 0] > 0)], initial=x.max()),
+            np.min(y[~sideways & (offset[:, 1] > 0)], initial=y.max()),
         ]
     )
     center = np.concatenate([middle[0], middle[0]])
@@ -221,11 +222,10 @@ def sampling_grid(lens: Distortion) -> torch.Tensor:
     view = pinhole_view(lens)
     shortest = min(view.intrinsics.fx, view.intrinsics.fy)
     step = max(1, min(_MOST_NODE_STEP, int(math.sqrt(shortest / _NODE_FOCAL))))
-    across, down = (-(-(size - 1) // step) + 1 for size in (view.width, view.height))
-    columns, rows = np.meshgrid(np.arange(across) * step + 0.5, np.arange(down) * step + 0.5)
-    pixels = np.stack([columns.ravel(), rows.ravel()], axis=1)
-    places = to_pixels(lens, view.rays(pixels)) * [2 / lens.width, 2 / lens.height] - 1
-    nodes = torch.from_numpy(places.astype(np.float32)).reshape(1, down, across, 2)
+    nodes = _grid_nodes(lens, view, step)
+    if not nodes.isfinite().all():  # the last may lie beyond the picture, and the lens end there
+        step, nodes = 1, _grid_nodes(lens, view, 1)
+    _, down, across, _ = nodes.shape
     full = torch.nn.functional.interpolate(
         nodes.permute(0, 3, 1, 2),
         size=((down - 1) * step + 1, (across - 1) * step + 1),
@@ -233,6 +233,15 @@ def sampling_grid(lens: Distortion) -> torch.Tensor:
         align_corners=True,
     )
     return full[:, :, : view.height, : view.width].permute(0, 2, 3, 1).contiguous()
+
+
+def _grid_nodes(lens: Distortion, view: PinholeView, step: int) -> torch.Tensor:
+    """The grid (1, down, across, 2) at every `step`-th pixel, as far as the picture goes."""
+    across, down = (-(-(size - 1) // step) + 1 for size in (view.width, view.height))
+    columns, rows = np.meshgrid(np.arange(across) * step + 0.5, np.arange(down) * step + 0.5)
+    pixels = np.stack([columns.ravel(), rows.ravel()], axis=1)
+    places = to_pixels(lens, view.rays(pixels)) * [2 / lens.width, 2 / lens.height] - 1
+    return torch.from_numpy(places.astype(np.float32)).reshape(1, down, across, 2)
 
 
 def undistort(

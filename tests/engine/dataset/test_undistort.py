@@ -167,3 +167,28 @@ def test_a_lens_that_sends_no_ray_to_the_photo_is_refused() -> None:
     lens = Distortion("SIMPLE_RADIAL", (400.0, -3000.0, 190.0, -0.5), 500, 380)
     with pytest.raises(SceneError, match="estimated badly"):
         pinhole_view(lens)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "size"),
+    [
+        ("SIMPLE_RADIAL", (2400.0, 900.0, 180.0, -18.0), (940, 175)),  # folds before a side
+        ("RADIAL", (820.0, -6000.0, 570.0, -6700.0, 5400.0), (1930, 1085)),
+        (
+            "EUCM",
+            (276.0, 427.0, 238.0, 9450.0, -0.3, -0.68),
+            (456, 1673),
+        ),  # the root of less than 0
+    ],
+)
+def test_a_lens_that_makes_no_sense_is_refused_in_words(
+    model: str, parameters: tuple[float, ...], size: tuple[int, int]
+) -> None:
+    with pytest.raises(SceneError, match="estimated badly"):
+        pinhole_view(Distortion(model, parameters, *size))
+
+
+def test_the_grid_is_finite_where_the_lens_ends_right_beyond_the_picture() -> None:
+    parameters = (167.21276466382764, 362.0559091922492, 749.0963373444021, 0.11391079474852249)
+    lens = Distortion("SIMPLE_DIVISION", parameters, 796, 1838)
+    assert sampling_grid(lens).abs().max() <= 1.0  # false for NaN
