@@ -1,12 +1,14 @@
 """Files that appear whole or not at all: written beside their place, flushed, then renamed."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 TEMPORARY_SUFFIX = ".part"
+_FLUSHES_NO_FOLDER = {errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextlib.contextmanager
@@ -30,12 +32,19 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system lets a folder be opened (POSIX)."""
+    """Make the rename itself durable, where system and file system can.
+
+    Windows opens no folder, and shared folders of other machines often flush none: the file is
+    whole all the same.
+    """
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _FLUSHES_NO_FOLDER:
+            raise
     finally:
         os.close(descriptor)
 

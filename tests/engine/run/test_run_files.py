@@ -4,6 +4,9 @@ import dataclasses
 import errno
 import json
 import math
+import os
+import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,24 @@ def test_a_finished_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
         handle.write(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_a_file_system_that_flushes_no_folder_keeps_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_told: bool
+) -> None:
+    flush = os.fsync
+
+    def refuses_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuses_folders)
+    told = pytest.raises(OSError, match=os.strerror(number)) if is_told else nullcontext()
+    with told, atomic_file(tmp_path / "file") as handle:
+        handle.write(b"whole")
+    assert (tmp_path / "file").read_bytes() == b"whole"
 
 
 # --- the folder ----------------------------------------------------------------------------------
