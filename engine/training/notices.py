@@ -2,6 +2,7 @@
 
 from engine.dataset.scene import Scene
 from engine.training.densification import RefineCounts
+from engine.wording import counted
 
 FEW_PHOTOS = 8  # below this an opacity reset is dangerous, and is announced
 
@@ -24,8 +25,9 @@ def notices_of_reset(step: int, scene: Scene) -> list[str]:
     if count >= FEW_PHOTOS:
         return []
     return [
-        f"Opacities were lowered at step {step}, and there are only {count} training photos: "
-        "many splats may not come back. Switch opacity resets off for so few photos."
+        f"Opacities were lowered at step {step}, with no more than "
+        f"{counted(count, 'training photo')} to bring splats back: many may not come. Switch "
+        "opacity resets off for so few photos."
     ]
 
 

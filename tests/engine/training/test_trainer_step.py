@@ -356,7 +356,7 @@ def test_a_single_photo_survives_resets_and_prunes_with_a_warning() -> None:
     assert len(trainer.model) > 0
     assert trainer.extent > 0
     notices = [notice for result in results for notice in result.notices]
-    assert any("only 1 training photos" in notice for notice in notices)
+    assert any("no more than 1 training photo to" in notice for notice in notices)
     assert any("most opaque were kept" in notice for notice in notices)
 
 
