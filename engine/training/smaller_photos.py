@@ -119,9 +119,10 @@ def _sums(pixels: Pixels, edge: int) -> Pixels:
 
 
 def _whole(pixels: Pixels) -> Pixels:
+    """Room for a byte times a byte; sums are 64 bits wide by themselves."""
     if isinstance(pixels, Tensor):
-        return pixels.to(torch.int64)
-    return pixels.astype(np.int64)
+        return pixels.to(torch.int32)
+    return pixels.astype(np.int32)
 
 
 def _bytes(values: Pixels) -> Pixels:
