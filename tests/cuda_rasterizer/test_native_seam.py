@@ -223,7 +223,7 @@ def test_each_input_alone_gets_the_gradient_it_gets_in_company():
 
 
 @pytest.mark.usefixtures("fast_backend")
-def test_nothing_is_kept_under_no_grad(monkeypatch):
+def test_nothing_is_kept_under_no_grad():
     scene = scenes.random_scene(3, 30).with_gradients()
     with torch.no_grad():
         rendering = draw(scene)

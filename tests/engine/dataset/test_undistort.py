@@ -178,7 +178,7 @@ def test_a_lens_that_sends_no_ray_to_the_photo_is_refused() -> None:
             "EUCM",
             (276.0, 427.0, 238.0, 9450.0, -0.3, -0.68),
             (456, 1673),
-        ),  # the root of less than 0
+        ),  # a root of less than 0
     ],
 )
 def test_a_lens_that_makes_no_sense_is_refused_in_words(

@@ -235,12 +235,14 @@ def test_with_all_of_them_a_run_taken_up_again_gives_the_bits_of_one_never_stopp
 
 def test_with_all_of_them_any_number_of_threads_gives_the_same_bits() -> None:
     found = []
-    for threads in (1, 3):
-        set_threads(threads)
-        trainer = make_trainer(**ALL)
-        step_until(trainer, 22)
-        found.append(bits(trainer))
-    set_threads(1)
+    try:
+        for threads in (1, 3):
+            set_threads(threads)
+            trainer = make_trainer(**ALL)
+            step_until(trainer, 22)
+            found.append(bits(trainer))
+    finally:
+        set_threads(1)
     assert found[0] == found[1]
 
 
