@@ -2,10 +2,16 @@
 
     python -m benchmarks.readme_numbers steps [--steps 2000] [--json FILE]
     python -m benchmarks.readme_numbers minute [--json FILE]
+    python -m benchmarks.readme_numbers long [--scenes lego_400,fox] [--quick] [--json FILE]
 
 `steps` trains every real scene for the same number of steps; `minute` trains the demo, fox and
 banana for 60 seconds of wall time, counted from the start of the command. Each run is a
 `splatscope train` of its own, so that start-up and loading count as a user meets them.
+
+`long` trains each scene once with two cores, by the preset of machines without a GPU, and scores
+the same run after 2, 5 and 10 minutes of training and after 7,000 steps (or after 15 minutes, where
+it has not come so far). Start-up and evaluation do not count there. The fern of LLFF cannot be
+among the scenes: its copy here has no `images.bin`, so it has no poses; beer stands in.
 """
 
 import argparse
@@ -16,7 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from benchmarks.long_run import QUICK, LongRun, Marks
+from engine.presets import load_preset
+from engine.usual_preset import usual_preset
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SPLATSCOPE_DATA", ROOT.parent / "shared" / "data"))
@@ -51,6 +62,15 @@ MINUTE_CASES = (
         for preset in ("classic", "cpu-fast")
     ),
 )
+
+LONG_CASES = (
+    Case("lego_400", "lego_400", "400 x 400, random start", ("--background", "white")),
+    *(
+        Case(scene, scene, "quarter size", ("--resolution", "4"))
+        for scene in ("fox", "banana", "beer")
+    ),
+)
+CASES = {"steps": STEP_CASES, "minute": MINUTE_CASES, "long": LONG_CASES}
 
 
 def splatscope(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -113,6 +133,32 @@ def train_minute(case: Case, folder: Path, seconds: float = 60.0) -> dict[str, o
     }  # fmt: skip
 
 
+def train_long(case: Case, folder: Path, marks: Marks) -> list[dict[str, object]]:
+    """One run in this process, a row for every time at which it was scored."""
+    preset = usual_preset("cpu").name
+    given = zip(case.flags[::2], case.flags[1::2], strict=True)
+    settings = load_preset(preset).updated(
+        {flag.removeprefix("--"): value for flag, value in given}
+    )
+    run = LongRun(Path(scene_path(case)), settings, folder / case.name, marks)
+    return [
+        {"scene": case.name, "kind": f"{case.kind}, {preset}", **dataclasses.asdict(score)}
+        for score in run.scores()
+    ]
+
+
+def print_long_table(rows: list[dict[str, object]]) -> None:
+    """As `print_table`, of the rows of `train_long`."""
+    print("| scene | format | after | steps | splats | held-out PSNR | SSIM | training |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    for row in rows:
+        print(
+            f"| {row['scene']} | {row['kind']} | {row['mark']} | {row['steps']:,} "
+            f"| {row['splats']:,} | {row['psnr']:.2f} dB | {row['ssim']:.4f} "
+            f"| {row['seconds']:.0f} s |"
+        )
+
+
 def print_table(rows: list[dict[str, object]]) -> None:
     """A Markdown table, ready for the README."""
     print("| scene | format | steps | held-out PSNR | splats | training | wall |")
@@ -124,26 +170,40 @@ def print_table(rows: list[dict[str, object]]) -> None:
         )
 
 
+def chosen(cases: Sequence[Case], scenes: str | None) -> list[Case]:
+    """Those whose name contains one of the names between commas; all where nothing is given."""
+    wanted = (scenes or "").split(",")
+    found = [case for case in cases if any(part in case.name for part in wanted)]
+    if not found:
+        names = ", ".join(case.name for case in cases)
+        raise SystemExit(f"--scenes {scenes} names none of {names}")
+    return found
+
+
 def main() -> None:
-    """Run one of the two tables."""
+    """Run one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("table", choices=("steps", "minute"))
+    parser.add_argument("table", choices=tuple(CASES))
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--only", default="", help="only scenes whose name contains this")
+    parser.add_argument("--scenes", help="only scenes whose name contains one of these, by commas")
+    parser.add_argument(
+        "--quick", action="store_true", help="seconds of `long`, to see that it runs"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    cases = STEP_CASES if arguments.table == "steps" else MINUTE_CASES
-    rows = []
+    cases = chosen(CASES[arguments.table], arguments.scenes)
+    rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="splatscope-numbers-") as folder:
         for case in cases:
-            if arguments.only not in case.name:
-                continue
             if arguments.table == "steps":
-                rows.append(train_steps(case, arguments.steps, Path(folder)))
+                found = [train_steps(case, arguments.steps, Path(folder))]
+            elif arguments.table == "minute":
+                found = [train_minute(case, Path(folder))]
             else:
-                rows.append(train_minute(case, Path(folder)))
-            print(f"{case.name}: {rows[-1]}", file=sys.stderr)
-    print_table(rows)
+                found = train_long(case, Path(folder), QUICK if arguments.quick else Marks())
+            rows += found
+            print(f"{case.name}: {found}", file=sys.stderr)
+    (print_long_table if arguments.table == "long" else print_table)(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=2), encoding="utf-8")
 
