@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 
@@ -82,7 +81,7 @@ def _deadline(patience: float | None) -> float | None:
 
 
 def call_in_pieces(
-    kernel: Literal["blend", "blend_backward", "l1_ssim"],
+    kernel: native.KernelName,
     dtype: torch.dtype,
     params: ctypes.Structure,
 ) -> None:

@@ -71,7 +71,7 @@ def project(inputs: SplatInputs, view: View) -> Projected:
     """Splats onto the image plane; see `projected.py` for the rules."""
     projected = empty_projected(inputs)
     params = project_params(inputs, view, projected)
-    native.call("project", inputs.means.dtype, params)
+    call_in_pieces("project", inputs.means.dtype, params)
     return projected
 
 
@@ -91,7 +91,7 @@ def project_backward(
     blocks = -(-inputs.means.shape[0] // native.constants()["splat_block"])
     partials = inputs.means.new_empty(blocks, 12) if wanted.world_to_camera is not None else None
     params = project_backward_params(inputs, view, radii, incoming, wanted, partials, flags)
-    native.call("project_backward", inputs.means.dtype, params)
+    call_in_pieces("project_backward", inputs.means.dtype, params)
 
 
 def build_tile_lists(
@@ -133,7 +133,7 @@ def build_tile_lists(
         tile_offsets=pointer(tile_offsets),
         totals=ctypes.addressof(totals),
     )
-    native.call("bin_count", means_2d.dtype, params)
+    call_in_pieces("bin_count", means_2d.dtype, params)
     instances = totals[1]
     tile_order = allocate(tiles, dtype=torch.int32)
     instance_splats = allocate(instances, dtype=torch.int32)
@@ -141,7 +141,7 @@ def build_tile_lists(
     params.tile_order = pointer(tile_order)
     params.instance_splats = pointer(instance_splats)
     params.instance_slots = pointer(instance_slots)
-    native.call("bin_fill", means_2d.dtype, params)
+    call_in_pieces("bin_fill", means_2d.dtype, params)
     return TileLists(
         records, splat_offsets, tile_offsets, tile_order, instance_splats, instance_slots
     )

@@ -73,6 +73,7 @@ class ProjectParams(ctypes.Structure):
         ("effective_opacities", c_void_p),
         ("colors", c_void_p),
         ("radii", c_void_p),
+        ("pieces", c_void_p),
     ]
 
 
@@ -97,6 +98,7 @@ class ProjectBackwardParams(ctypes.Structure):
         ("camera_partials", c_void_p),
         ("sh_rest_coefficients", c_int64),
         ("flags", c_void_p),
+        ("pieces", c_void_p),
     ]
 
 
@@ -126,6 +128,7 @@ class BinParams(ctypes.Structure):
         ("tile_order", c_void_p),
         ("instance_splats", c_void_p),
         ("instance_slots", c_void_p),
+        ("pieces", c_void_p),
     ]
 
 

@@ -254,14 +254,20 @@ void order_tiles(const BinParams<Real>& p, int tiles) {
 template <typename Real>
 void bin_count(const BinParams<Real>& p) {
     SplatRecord<Real>* records = records_of(p);
-    parallel_blocks(p.count, splat_block, [&](int64_t begin, int64_t end) {
+    Pieces pieces(p.pieces);
+    const auto pack = [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) pack_record(p, i, records[i]);
-    });
-    const int64_t visible = order_by_depth(p);
+    };
+    if (!pieces.blocks(p.count, splat_block, pack)) return;
+    const auto sort = [&](int64_t, int) {
+        p.totals[0] = order_by_depth(p);
+        std::memset(p.splat_offsets, 0, size_t(p.count + 1) * sizeof(int64_t));
+    };
+    if (!pieces.loop(1, 1, sort)) return;
+    const int64_t visible = p.totals[0];
     const int tiles = tiles_across(p.width) * tiles_across(p.height);
-    std::memset(p.splat_offsets, 0, size_t(p.count + 1) * sizeof(int64_t));
     TouchedTiles* touched = static_cast<TouchedTiles*>(p.sort_keys);
-    parallel(bin_blocks, thread_count(), [&](int64_t block, int) {
+    const auto count_block = [&](int64_t block, int) {
         int32_t* counts = p.tile_counts + block * tiles;
         std::memset(counts, 0, size_t(tiles) * sizeof(int32_t));
         int64_t begin, end;
@@ -271,7 +277,8 @@ void bin_count(const BinParams<Real>& p) {
             if (k + 8 < end) __builtin_prefetch(records + p.order[k + 8]);
             touched[k] = count_tiles(p, records[splat], counts, p.splat_offsets[splat + 1]);
         }
-    });
+    };
+    if (!pieces.loop(bin_blocks, thread_count(), count_block)) return;
     for (int64_t i = 0; i < p.count; ++i) p.splat_offsets[i + 1] += p.splat_offsets[i];
     int64_t sum = 0;
     for (int tile = 0; tile < tiles; ++tile) {
@@ -285,8 +292,8 @@ void bin_count(const BinParams<Real>& p) {
         }
     }
     p.tile_offsets[tiles] = sum;
-    p.totals[0] = visible;
     p.totals[1] = sum;
+    pieces.finish();
 }
 
 template <typename Real>
@@ -295,7 +302,8 @@ void bin_fill(const BinParams<Real>& p) {
     const TouchedTiles* touched = static_cast<const TouchedTiles*>(p.sort_keys);
     const int64_t visible = p.totals[0];
     const int tiles = tiles_across(p.width) * tiles_across(p.height);
-    parallel(bin_blocks, thread_count(), [&](int64_t block, int) {
+    Pieces pieces(p.pieces);
+    const auto fill_block = [&](int64_t block, int) {
         int32_t* cursors = p.tile_counts + block * tiles;
         int64_t begin, end;
         block_range(visible, block, begin, end);
@@ -308,8 +316,10 @@ void bin_fill(const BinParams<Real>& p) {
                 if (p.instance_slots) p.instance_slots[place] = p.splat_offsets[splat] + rank;
             });
         }
-    });
+    };
+    if (!pieces.loop(bin_blocks, thread_count(), fill_block)) return;
     order_tiles(p, tiles);
+    pieces.finish();
 }
 
 SPLATSCOPE_INSTANTIATE(bin_count, BinParams);

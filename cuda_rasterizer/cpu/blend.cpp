@@ -174,8 +174,9 @@ void blend(const BlendParams<Real>& p) {
     const TileParams<Real>& t = p.tiles;
     const auto tile_function = p.depth ? tile_function_of<Real, true>(t) : tile_function_of<Real, false>(t);
     const int tiles = ((t.width + tile_size - 1) / tile_size) * ((t.height + tile_size - 1) / tile_size);
-    parallel_in_pieces(tiles, t.workers, p.pieces,
-                       [&](int64_t index, int worker) { tile_function(p, t.tile_order[index], worker); });
+    Pieces pieces(p.pieces);
+    const auto do_tile = [&](int64_t index, int worker) { tile_function(p, t.tile_order[index], worker); };
+    if (pieces.loop(tiles, t.workers, do_tile)) pieces.finish();
 }
 
 SPLATSCOPE_INSTANTIATE(blend, BlendParams);

@@ -309,12 +309,12 @@ inline void sum_slots(const BlendBackwardParams<Real>& p, int64_t i, int64_t fir
 }
 
 template <typename Real>
-void write_splats(const BlendBackwardParams<Real>& p, bool geometry) {
+bool write_splats(const BlendBackwardParams<Real>& p, bool geometry, Pieces& pieces) {
     const int channels = p.tiles.channels;
     const int64_t behind_channels = slot_moments + channels;
     const int64_t absolute = behind_channels + (p.grad_depth ? 1 : 0);
     const bool usual = geometry && p.grad_colors && channels == 3;
-    parallel_blocks(p.tiles.count, splat_block, [&](int64_t begin, int64_t end) {
+    return pieces.blocks(p.tiles.count, splat_block, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             if (usual) {  // in one pass of a length that is known here
                 Real sums[slot_moments + 3];
@@ -356,9 +356,11 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
         BackwardState<Real> state(p, g, t.workspace + worker * t.workspace_stride);
         backward(p, state, g, begin, end);
     };
-    if (!parallel_in_pieces(tiles, t.workers, p.pieces, do_tile)) return;
+    Pieces pieces(p.pieces);
+    if (!pieces.loop(tiles, t.workers, do_tile)) return;
+    if (splats && !write_splats(p, geometry, pieces)) return;
     if (p.grad_background && !t.background_per_pixel) sum_background(p, tiles);
-    if (splats) write_splats(p, geometry);
+    pieces.finish();
 }
 
 SPLATSCOPE_INSTANTIATE(blend_backward, BlendBackwardParams);

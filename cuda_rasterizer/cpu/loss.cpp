@@ -374,7 +374,8 @@ void l1_ssim(const LossParams<Real>& p) {
         p.partials[3 * task + 1] = sums.similarity;
         p.partials[3 * task + 2] = sums.squares;
     };
-    if (!parallel_in_pieces(tasks, p.workers, p.pieces, do_task)) return;
+    Pieces pieces(p.pieces);
+    if (!pieces.loop(tasks, p.workers, do_task)) return;
     double totals[3] = {};
     for (int task = 0; task < tasks; ++task)
         for (int k = 0; k < 3; ++k) totals[k] += p.partials[3 * task + k];
@@ -384,6 +385,7 @@ void l1_ssim(const LossParams<Real>& p) {
     p.terms[1] = l1;
     p.terms[2] = ssim;
     p.terms[3] = totals[2] / numbers;
+    pieces.finish();
 }
 
 SPLATSCOPE_INSTANTIATE(l1_ssim, LossParams);

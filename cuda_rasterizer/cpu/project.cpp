@@ -118,13 +118,15 @@ void color_block(const ProjectParams<Real>& p, const Camera<Lanes<Real>>& camera
 
 template <typename Real>
 void project(const ProjectParams<Real>& p) {
+    Pieces pieces(p.pieces);
     with_degree(p.splats.sh_degree, [&](auto degree) {
-        parallel_blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
+        const auto do_block = [&](int64_t begin, int64_t end) {
             const auto camera = camera_as<Lanes<Real>>(p.splats);
             SeenSplats seen;
             project_block(p, camera, begin, end, seen);
             color_block<degree()>(p, camera, begin, end, seen);
-        });
+        };
+        if (pieces.blocks(p.splats.count, splat_block, do_block)) pieces.finish();
     });
 }
 

@@ -181,12 +181,16 @@ void backward_of_block(const ProjectBackwardParams<Real>& p, int64_t begin, int6
 template <typename Real>
 void project_backward(const ProjectBackwardParams<Real>& p) {
     GradientFlags flags;
+    Pieces pieces(p.pieces);
+    bool is_done = false;
     with_degree(p.splats.sh_degree, [&](auto degree) {
-        parallel_blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
+        is_done = pieces.blocks(p.splats.count, splat_block, [&](int64_t begin, int64_t end) {
             backward_of_block<degree()>(p, begin, end, flags);
         });
     });
     if (p.flags) flags.add_to(p.flags);
+    if (!is_done) return;
+    pieces.finish();
     if (!p.grad_world_to_camera) return;
     for (int k = 0; k < 16; ++k) p.grad_world_to_camera[k] = Real(0);
     const int64_t blocks = (p.splats.count + splat_block - 1) / splat_block;

@@ -66,6 +66,7 @@ struct ProjectParams {
     Real* effective_opacities;  // (count)
     Real* colors;               // (count, 3); null with features
     int32_t* radii;             // (count, 2)
+    PieceParams* pieces;        // CPU only; null: all at once
 };
 
 template <typename Real>
@@ -86,7 +87,8 @@ struct ProjectBackwardParams {
     Real* grad_world_to_camera;  // (4, 4)
     Real* camera_partials;       // (blocks of splats, 12), scratch; null with grad_world_to_camera
     int64_t sh_rest_coefficients;
-    int32_t* flags;  // (2): bits of constants.h are added to it; or null
+    int32_t* flags;       // (2): bits of constants.h are added to it; or null
+    PieceParams* pieces;  // CPU only; null: all at once
 };
 
 // Which tiles each splat touches: count first, so that the caller can allocate, then fill. Counting also
@@ -115,7 +117,8 @@ struct BinParams {
     int32_t* tile_order;       // (tiles): longest list first; filled by fill
     int32_t* instance_splats;  // (instances), tile by tile, near to far; filled by fill
     int64_t*
-        instance_slots;  // (instances): splat_offsets plus place among its splat's, or null; filled by fill
+        instance_slots;   // (instances): splat_offsets plus place among its splat's, or null; filled by fill
+    PieceParams* pieces;  // CPU only; null: all at once
 };
 
 // What forward and backward of compositing share.
