@@ -78,6 +78,7 @@ def _is_inside(lens: Distortion, pixels: Points) -> np.ndarray:
         return np.asarray(((pixels >= 0) & (pixels <= limit)).all(axis=-1))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of a lens that makes no sense, refused below
 def _ray_of_middle(lens: Distortion) -> Points:
     """The ray (1, 2) that arrives in the middle of the photo, by Newton's method."""
     inner = intrinsics_of(lens)

@@ -174,11 +174,10 @@ def test_a_lens_that_sends_no_ray_to_the_photo_is_refused() -> None:
     [
         ("SIMPLE_RADIAL", (2400.0, 900.0, 180.0, -18.0), (940, 175)),  # folds before a side
         ("RADIAL", (820.0, -6000.0, 570.0, -6700.0, 5400.0), (1930, 1085)),
-        (
-            "EUCM",
-            (276.0, 427.0, 238.0, 9450.0, -0.3, -0.68),
-            (456, 1673),
-        ),  # a root of less than 0
+        # the root of less than 0
+        ("EUCM", (276.0, 427.0, 238.0, 9450.0, -0.3, -0.68), (456, 1673)),
+        # a focal length of next to nothing
+        ("SIMPLE_RADIAL", (1e-310, 62.0, 40.0, 0.1), (125, 95)),
     ],
 )
 def test_a_lens_that_makes_no_sense_is_refused_in_words(
