@@ -13,6 +13,7 @@ it trains. A private screen with a window manager is started for it (Xvfb, openb
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -387,17 +388,17 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help="use the present display")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     arguments = parser.parse_args()
-    display = None if arguments.here else PrivateDisplay()
-    if display is not None:
-        os.environ.pop("WAYLAND_DISPLAY", None)
-        os.environ |= display.environment()
-    with tempfile.TemporaryDirectory(prefix="splatscope-window-") as name:
+    with contextlib.ExitStack() as stack:
+        if not arguments.here:
+            display = PrivateDisplay()
+            stack.callback(display.close)
+            os.environ.pop("WAYLAND_DISPLAY", None)
+            os.environ |= display.environment()
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="splatscope-window-"))
         os.environ |= {"XDG_DATA_HOME": name, "SPLATSCOPE_CONFIG_DIR": f"{name}/config"}
         results = measure(arguments, Path(name))
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    if display is not None:
-        display.close()
 
 
 if __name__ == "__main__":
