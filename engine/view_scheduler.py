@@ -1,7 +1,8 @@
 """When the engine draws a picture, and how large: the two preview budgets.
 
-A resting camera gets a small share of the wall time, a moving one up to half of it at a coarser
-scale chosen from measured cost. When it comes to rest, one full-size picture follows. While nothing
+A resting camera gets a small share of the wall time, and a picture every two seconds where that is
+too little for it; a moving one gets up to half of it at a coarser scale chosen from measured cost.
+When it comes to rest, one full-size picture follows. While nothing
 trains there is no limit, but only what changed is drawn. No clock is read here: `now` is handed in.
 """
 
@@ -16,6 +17,8 @@ from engine.settings import Preview
 SCALES = (1.0, 0.5, 0.25)
 MOVING_SECONDS = 0.25  # a camera counts as moving for this long after the last moving view
 SMOOTH_SECONDS = 0.033  # a picture of a moving camera should cost no more than this
+REST_SECONDS = 2.0  # a resting view is no older than this, whatever a picture costs,
+REST_MOST_SHARE = 0.2  # as long as that takes no more of the time than this
 SHARE_WINDOW_SECONDS = 4.0  # the measured share is that of the last seconds
 FORGETTING = 0.3  # weight of the newest measurement of cost
 
@@ -108,7 +111,11 @@ class ViewScheduler:
         share = settings.preview_share_moving if urgent else settings.preview_share_rest
         if share <= 0:
             return math.inf
-        return self._last_end + self._last_cost * (1 - share) / share
+        wait = self._last_cost * (1 - share) / share
+        if not urgent:
+            dearest = self._last_cost * (1 - REST_MOST_SHARE) / REST_MOST_SHARE
+            wait = min(wait, max(REST_SECONDS, dearest))
+        return self._last_end + wait
 
     def drawn(self, plan: Plan, version: int, start: float, end: float) -> None:
         """Note that `plan` was drawn from `start` to `end`."""

@@ -86,12 +86,12 @@ def test_a_camera_come_to_rest_gets_one_full_picture_soon() -> None:
     clock.turn(MOVING_SECONDS + 0.3)
     assert [plan.scale for plan in clock.drawn[known:] if plan.scale == 1.0] == [1.0]
     known = len(clock.drawn)
-    clock.turn(5.0)  # 0.2 s at 2 % are due every 10 s
+    clock.turn(1.5)  # the next one may come after 2 s at rest
     assert len(clock.drawn) == known
 
 
 def test_what_the_user_did_by_hand_is_shown_soon_and_once() -> None:
-    clock = Clock(cost=0.5)  # a busy machine: at rest a picture is due every 24.5 seconds
+    clock = Clock(cost=0.6)  # a busy machine: at rest a picture is due 2.4 seconds after the last
     clock.scheduler.request(View(1, CAMERA), clock.now)
     clock.turn(2.0)
     assert len(clock.drawn) == 1
@@ -100,8 +100,35 @@ def test_what_the_user_did_by_hand_is_shown_soon_and_once() -> None:
     clock.turn(1.0)
     assert len(clock.drawn) == 2
     assert clock.drawn[-1].scale == 1.0
-    clock.turn(20.0)
+    clock.turn(1.0)
     assert len(clock.drawn) == 2
+
+
+@pytest.mark.parametrize(
+    ("cost", "longest"),
+    [
+        (0.04, 2.0),  # the share has room for it: every 1.96 s
+        (0.4, 2.1),  # the share would let it wait for 20 s, hundreds of steps
+        (1.0, 4.1),  # every 2 s would be a third of the time: a fifth is the most
+    ],
+)
+def test_a_resting_view_stays_fresh_on_a_busy_machine(cost: float, longest: float) -> None:
+    clock = Clock(cost)
+    clock.scheduler.request(View(1, CAMERA), clock.now)
+    clock.turn(1.0)
+    while clock.now < 130.0:
+        known, since = len(clock.drawn), clock.now
+        while len(clock.drawn) == known:
+            clock.turn(0.05)
+        assert clock.now - since - cost <= longest
+    assert clock.spent / 30.0 <= 0.25  # the first picture of all and a fifth of the time
+
+
+def test_a_share_of_nothing_at_rest_draws_a_resting_view_once() -> None:
+    clock = Clock(cost=0.4)
+    clock.scheduler.request(View(1, CAMERA), clock.now)
+    clock.turn(30.0, Preview(preview_share_rest=0.0))
+    assert len(clock.drawn) == 1
 
 
 def test_a_picture_begun_before_a_change_by_hand_does_not_count_as_showing_it() -> None:
