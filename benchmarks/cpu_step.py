@@ -3,8 +3,9 @@
     python -m benchmarks.cpu_step [--scaling] [--splats 40000] [--size 640x360] [--json FILE]
 
 All of one run, medians: each phase of a step on a fixed scene on one thread (its own processor
-time, which others on the machine hardly change) and on two (wall time), beside the floor that the
-scene's work has on this machine (multiply-adds and bytes, both measured between the phases); the
+time, which others on the machine hardly change) and on two (wall time, taking turns with one),
+beside the floor that the scene's work has on this machine (multiply-adds and bytes, both measured
+between the steps) and beside what a second thread gains on bare multiply-adds; a refine; the
 same step as the engine does it, line by line, what torch and Python take included; forward and
 backward against plain torch; and with --scaling the cost against splats and pixels, which takes
 minutes.
@@ -12,6 +13,7 @@ minutes.
 
 import argparse
 import dataclasses
+import functools
 import json
 import statistics
 import time
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.gpu_kit.floors import Rates, Work, count_work, work_of_step
+from benchmarks.gpu_kit.floors import PARAMETERS, Rates, Work, count_work, work_of_step
 from benchmarks.gpu_kit.scenes import TrainingScene, training_scene
 from benchmarks.machine_peaks import COPIED_BYTES, PeakMeter, Peaks
 from benchmarks.step_lines import (
@@ -29,7 +31,9 @@ from benchmarks.step_lines import (
     ENGINE_LINES,
     PARTS,
     REST,
+    Way,
     median_step,
+    median_steps,
     peak_bytes,
     resident_bytes,
 )
@@ -49,6 +53,8 @@ KEPT_BYTES_A_SPLAT = 4 * 4 * NUMBERS_A_SPLAT
 EXPECTED_BYTES_A_SPLAT = 1500
 # Of a number of the picture: seven blurs of eleven taps, across and down, and what lies between.
 LOSS_FMAS = 14 * 11 + 30
+# Of what a second thread gains on bare multiply-adds, so much is to be gained on a step.
+LEAST_SHARE = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,45 +108,85 @@ def phases(sizes: Sizes, meter: PeakMeter | None) -> dict[str, Any]:
     counts = count_work(scene)
     between = meter.window if meter is not None else lambda: None
     set_threads(1)
-    alone = median_step(scene.step, sizes.repeats, time.thread_time, between=between)
-    wall = median_step(scene.step, sizes.repeats, time.perf_counter)
-    set_threads(2)
-    both = median_step(scene.step, sizes.repeats, time.perf_counter)
+
+    def use_threads(count: int) -> None:
+        set_threads(count)
+        scene.step()  # the first task waits for threads that are just being made
+
+    one_thread, two_threads = (functools.partial(use_threads, count) for count in (1, 2))
+    ways = [Way(time.thread_time, one_thread), Way(time.perf_counter, one_thread)]
+    ways.append(Way(time.perf_counter, two_threads))
+    alone, wall, both = median_steps(scene.step, sizes.repeats, ways, between=between)
     rates = None if meter is None else rates_of(meter.peaks())
+    bare_gain = None if meter is None else meter.peaks().second_core
     print(
         f"{counts.splats:,} splats, {counts.seen:,} seen, {width}x{height}: "
         f"{counts.instances:,} (tile, splat) and about {counts.pairs:,} (pixel, splat) pairs"
     )
     print(
-        f"{'':22}{'1 thread':>10}{'2 threads':>11}{'gain':>6}{'floor':>8}{'ratio':>7}  limit"
-        f"{'tile pair':>14}{'pixel pair':>12}"
+        f"{'':22}{'1 thread':>10}{'2 threads':>11}{'gain':>6}{'of bare':>9}{'floor':>8}{'ratio':>7}  limit"
+        f"{'x bytes':>13}{'tile pair':>11}{'pixel pair':>12}"
     )
     rows: dict[str, Any] = {}
     for part in (*PARTS, REST, "whole"):
         work = None if rates is None else work_of(counts).get(part)
         floor = None if rates is None or work is None else work.milliseconds(rates)
-        one = alone[part]
+        one, gain = alone[part], wall[part] / both[part]
+        moved = None if rates is None or work is None else 1e3 * work.bytes / rates.bytes_per_s
         rows[part] = {
             "median_ms": one,
             "wall_ms": wall[part],
             "wall_ms_2_threads": both[part],
-            "gain_of_2_threads": wall[part] / both[part],
+            "gain_of_2_threads": gain,
+            "share_of_bare_gain": None if bare_gain is None else gain / bare_gain,
             "floor_ms": floor,
             "ratio": None if floor is None else one / floor,
-            "bytes_ms": None
-            if rates is None or work is None
-            else 1e3 * work.bytes / rates.bytes_per_s,
+            "bytes_ms": moved,
             "ns_a_tile_pair": 1e6 * one / max(1, counts.instances),
             "ns_a_pixel_pair": 1e6 * one / max(1, counts.pairs),
         }
-        bound = ""
-        if rates is not None and work is not None and floor is not None:
-            bound = f"{floor:8.2f}{one / floor:7.1f}  {work.limited_by(rates)}"
+        share, bound = "" if bare_gain is None else f"{gain / bare_gain:.2f}", ""
+        if rates is not None and work is not None and floor is not None and moved is not None:
+            limit = work.limited_by(rates)
+            bound = f"{floor:8.2f}{one / floor:7.1f}  {limit:10}{one / moved:8.1f}"
         print(
-            f"{part:22}{one:10.2f}{both[part]:11.2f}{wall[part] / both[part]:6.2f}{bound:27}"
+            f"{part:22}{one:10.2f}{both[part]:11.2f}{gain:6.2f}{share:>9}{bound:35}"
             f"{rows[part]['ns_a_tile_pair']:7.0f} ns{rows[part]['ns_a_pixel_pair']:9.2f} ns"
         )
+    if bare_gain is not None:
+        share = rows["whole"]["share_of_bare_gain"]
+        print(
+            f"a second thread makes a step {rows['whole']['gain_of_2_threads']:.2f} times as fast, "
+            f"{share:.2f} of the {bare_gain:.2f} times that it makes of bare multiply-adds "
+            f"(to be at least {LEAST_SHARE})"
+        )
     return {"counts": dataclasses.asdict(counts), "phases": rows}
+
+
+def refine(sizes: Sizes, rates: Rates | None) -> dict[str, Any]:
+    """Cloning, splitting and pruning, by the statistics of some steps, on one thread."""
+    set_threads(1)
+    times = []
+    for _ in range(min(3, sizes.repeats)):
+        trainer = trainer_of(training_scene(*sizes.scene, CPU, "cpu"))
+        for _ in range(3):
+            trainer.step_once()
+        before = len(trainer.model)
+        start = time.thread_time()
+        trainer.densify_now()
+        trainer.prune_now()
+        times.append(1e3 * (time.thread_time() - start))
+    grown, median = len(trainer.model), statistics.median(times)
+    # Parameters and both moments are read and written anew.
+    moved = 3 * PARAMETERS * (before + grown)
+    floor = None if rates is None else Work(moved).milliseconds(rates)
+    print(
+        f"a refine, every hundred steps or so, takes {median:.1f} ms more"
+        f" ({before:,} splats become {grown:,})"
+        + ("" if floor is None else f": {median / floor:.1f} times its floor, {floor:.1f} ms")
+    )
+    ratio = None if floor is None else median / floor
+    return {"median_ms": median, "floor_ms": floor, "ratio": ratio, "bytes_ms": floor}
 
 
 class _OnePhoto:
@@ -187,19 +233,14 @@ def trainer_of(scene: TrainingScene) -> Trainer:
 
 
 def engine_step(sizes: Sizes) -> dict[str, float]:
-    """A step of the engine on one thread, line by line; then a refine."""
+    """A step of the engine on one thread, line by line."""
     set_threads(1)
     splats, width, height = sizes.scene
     trainer = trainer_of(training_scene(splats, width, height, CPU, "cpu"))
     times = median_step(trainer.step_once, sizes.repeats, time.thread_time, calls=ENGINE_CALLS)
-    start = time.thread_time()
-    trainer.densify_now()
-    trainer.prune_now()
-    times["refine"] = 1e3 * (time.thread_time() - start)
     print(f"\nthe engine's step on one thread, at the full degree of SH: {times['whole']:.2f} ms")
     for line in (*PARTS, *ENGINE_LINES, REST):
         print(f"  {line:34}{times[line]:9.2f} ms{100 * times[line] / times['whole']:6.1f} %")
-    print(f"a refine takes {times['refine']:.1f} ms more, every hundred steps or so")
     return times
 
 
@@ -308,6 +349,8 @@ def measured(sizes: Sizes, meter: PeakMeter | None, *, scaling: bool) -> dict[st
     results["kept_bytes_a_splat"] = KEPT_BYTES_A_SPLAT
     print(f"a splat keeps {KEPT_BYTES_A_SPLAT} bytes: parameter, gradient and two moments")
     results["engine"] = engine_step(sizes)
+    rates = None if meter is None else rates_of(meter.peaks())
+    results["phases"]["refine"] = refine(sizes, rates)
     results["reference"] = against_torch(sizes)
     if scaling:
         set_threads(1)

@@ -5,13 +5,14 @@ So the lines of a step add up to the whole, and what no line names is "the rest"
 
 import contextlib
 import ctypes
+import dataclasses
 import functools
 import gc
 import os
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,26 +111,51 @@ class Lines:
         return timed
 
 
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a step is timed: by which clock, after what preparation."""
+
+    clock: Callable[[], float]
+    prepare: Callable[[], object] = lambda: None
+
+
+def median_steps(
+    step: Callable[[], object],
+    repeats: int,
+    ways: Sequence[Way],
+    *,
+    calls: Iterable[tuple[Any, str, str]] = (),
+    between: Callable[[], None] = lambda: None,
+) -> list[dict[str, float]]:
+    """For each way, milliseconds of each line and of the "whole": medians.
+
+    The ways take turns, so that a machine whose speed changes is as fast for all of them; `between`
+    runs before every round.
+    """
+    rows: list[dict[str, list[float]]] = [defaultdict(list) for _ in ways]
+    step()
+    for _ in range(repeats):
+        between()
+        for way, times in zip(ways, rows, strict=True):
+            way.prepare()
+            lines = Lines(way.clock)
+            with lines.step(calls):
+                step()
+            for line, seconds in lines.seconds.items():
+                times[line].append(1e3 * seconds)
+            times["whole"].append(1e3 * sum(lines.seconds.values()))
+    return [{line: statistics.median(found) for line, found in times.items()} for times in rows]
+
+
 def median_step(
     step: Callable[[], object],
     repeats: int,
     clock: Callable[[], float],
     *,
     calls: Iterable[tuple[Any, str, str]] = (),
-    between: Callable[[], None] = lambda: None,
 ) -> dict[str, float]:
-    """Milliseconds of each line and of the "whole", medians; `between` runs before every step."""
-    lines = Lines(clock)
-    rows: dict[str, list[float]] = defaultdict(list)
-    step()
-    for _ in range(repeats):
-        between()
-        with lines.step(calls):
-            step()
-        for line, seconds in lines.seconds.items():
-            rows[line].append(1e3 * seconds)
-        rows["whole"].append(1e3 * sum(lines.seconds.values()))
-    return {line: statistics.median(times) for line, times in rows.items()}
+    """As `median_steps`, by one clock."""
+    return median_steps(step, repeats, [Way(clock)], calls=calls)[0]
 
 
 def resident_bytes() -> int | None:

@@ -1,5 +1,6 @@
 """The benchmark of a CPU step: it runs, counts what it says, and leaves the code as it was."""
 
+import functools
 import json
 import math
 import time
@@ -15,6 +16,8 @@ from benchmarks.step_lines import (
     PARTS,
     REST,
     Lines,
+    Way,
+    median_steps,
     peak_bytes,
     resident_bytes,
 )
@@ -32,20 +35,25 @@ def test_a_quick_run_prints_every_phase_and_writes_the_same(
     cpu_step.main(["--quick", "--scaling", "--json", str(file)])
     printed = capsys.readouterr().out
     results = json.loads(file.read_text(encoding="utf-8"))
-    assert set(results["phases"]) == {*PARTS, REST, "whole"}
+    assert set(results["phases"]) == {*PARTS, REST, "whole", "refine"}
     for part, row in results["phases"].items():
         assert part in printed
         assert row["median_ms"] > 0.0
         assert row["ratio"] is None or row["ratio"] == pytest.approx(
             row["median_ms"] / row["floor_ms"]
         )
+    whole = results["phases"]["whole"]
+    if "peaks" in results:
+        bare = results["peaks"]["second_core"]
+        assert whole["share_of_bare_gain"] == pytest.approx(whole["gain_of_2_threads"] / bare)
+        assert f"{whole['share_of_bare_gain']:.2f} of the {bare:.2f} times" in printed
     for growing in (results["splats"], results["pixels"]):
         assert {"splats", "pixels", "pairs", "ms", "bytes_a_splat"} == set(growing[0])
         pairs = [row["pairs"] for row in growing]
         assert pairs == sorted(pairs)
     assert results["counts"]["pairs"] > results["counts"]["instances"] > 0
     assert results["reference"]["ratio"] > 0.0
-    assert set(results["engine"]) == {*PARTS, *ENGINE_LINES, REST, "whole", "refine"}
+    assert set(results["engine"]) == {*PARTS, *ENGINE_LINES, REST, "whole"}
     assert all(f"  {line} " in printed for line in ENGINE_LINES)
 
 
@@ -81,6 +89,18 @@ def test_time_belongs_to_the_innermost_line_and_the_lines_add_up() -> None:
     # The clock is read once where a line begins and once where it ends.
     assert lines.seconds == {REST: 3.0, "outer": 2.0, "inner": 2.0}
     assert sum(lines.seconds.values()) == 7.0
+
+
+def test_ways_of_timing_take_turns() -> None:
+    ran: list[str] = []
+    ways = [
+        Way(time.perf_counter, functools.partial(ran.append, "one")),
+        Way(time.perf_counter, functools.partial(ran.append, "two")),
+    ]
+    between = functools.partial(ran.append, "between")
+    medians = median_steps(functools.partial(ran.append, "step"), 2, ways, between=between)
+    assert ran == ["step", *["between", "one", "step", "two", "step"] * 2]
+    assert [set(times) for times in medians] == [{REST, "whole"}] * 2
 
 
 def test_the_peak_of_memory_is_that_of_the_action() -> None:
