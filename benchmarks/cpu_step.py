@@ -124,8 +124,8 @@ def phases(sizes: Sizes, meter: PeakMeter | None) -> dict[str, Any]:
         f"{counts.instances:,} (tile, splat) and about {counts.pairs:,} (pixel, splat) pairs"
     )
     print(
-        f"{'':22}{'1 thread':>10}{'2 threads':>11}{'gain':>6}{'of bare':>9}{'floor':>8}{'ratio':>7}  limit"
-        f"{'x bytes':>13}{'tile pair':>11}{'pixel pair':>12}"
+        f"{'':22}{'1 thread':>10}{'2 threads':>11}{'gain':>6}{'of bare':>9}"
+        f"{'floor':>8}{'ratio':>7}  limit{'x bytes':>13}{'tile pair':>11}{'pixel pair':>12}"
     )
     rows: dict[str, Any] = {}
     for part in (*PARTS, REST, "whole"):
