@@ -127,7 +127,7 @@ class ResetOpacity(Command):
 
 @dataclasses.dataclass(frozen=True)
 class PruneNow(Command):
-    """Remove faint and huge splats at the next step boundary, by the prune settings."""
+    """Remove at the next step boundary what a refine would there: by size after a first reset."""
 
 
 @dataclasses.dataclass(frozen=True)

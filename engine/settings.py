@@ -156,7 +156,7 @@ class Prune:
 
     prune_opacity: float = setting(
         0.005,
-        "Splats with less opacity than this are removed at each refine.",
+        "Splats with less opacity than this are removed at each refine, and by Prune.",
         label="opacity below",
         minimum=0.0,
         maximum=0.5,
@@ -165,8 +165,8 @@ class Prune:
     )
     prune_size: float = setting(
         0.1,
-        "Splats larger than this share of the camera extent are removed, once a first opacity "
-        "reset has passed.",
+        "Splats larger than this share of the camera extent are removed too, at each refine and "
+        "by Prune, once the step is past the first opacity reset.",
         label="size above",
         minimum=1e-3,
         maximum=10.0,

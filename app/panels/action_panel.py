@@ -40,7 +40,12 @@ DEEDS = (
         ResetOpacity,
         "Lower every opacity to the value in the settings; the picture darkens and recovers",
     ),
-    _Deed("Prune", PruneNow, "Remove faint and huge splats by the prune settings"),
+    _Deed(
+        "Prune",
+        PruneNow,
+        "Remove now what the next refine would by the prune settings: faint splats, and huge ones "
+        "once the step is past the first opacity reset",
+    ),
     _Deed("Densify", DensifyNow, "Clone and split splats by the densify settings"),
     _Deed("Evaluate", Evaluate, "Measure PSNR and SSIM on the held-out photos"),
 )

@@ -83,14 +83,15 @@ class ClassicStrategy:
         sources = torch.cat([cloned, split.repeat(CHILDREN)])
         return Edit(kept, sources, overrides, counts, uses_statistics=True)
 
-    def prune(self, model: Gaussians, settings: Settings, extent: float) -> Edit:
-        """Remove faint and huge splats, whatever the step."""
+    def prune(self, model: Gaussians, settings: Settings, extent: float, step: int) -> Edit:
+        """Remove the splats that a refine at `step` would: before a first reset no huge ones."""
         everybody = torch.arange(len(model), device=model.means.device)
         nobody = everybody[:0]
         unchanged = Edit(
             everybody, nobody, {}, RefineCounts(0, 0, 0, len(model)), uses_statistics=False
         )
-        return _pruned(unchanged, model, settings, extent, by_size=True)
+        by_size = prunes_by_size(step, settings)
+        return _pruned(unchanged, model, settings, extent, by_size=by_size)
 
     def follow(self, edit: Edit) -> None:
         """Begin afresh after a refine or growth; after a mere prune keep the kept splats' sums."""

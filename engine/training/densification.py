@@ -112,8 +112,8 @@ class DensifyStrategy(Protocol):
     ) -> Edit:
         """Only the cloning and splitting of a refine."""
 
-    def prune(self, model: Gaussians, settings: Settings, extent: float) -> Edit:
-        """Only the removing, by opacity and by size."""
+    def prune(self, model: Gaussians, settings: Settings, extent: float, step: int) -> Edit:
+        """Only the removing of a refine at `step`."""
 
     def follow(self, edit: Edit) -> None:
         """Bring the statistics into the order of the edited splats."""

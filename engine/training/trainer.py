@@ -312,9 +312,9 @@ class Trainer:
         return self._lower_opacities()
 
     def prune_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
-        """Remove faint and huge splats now; the counts, and notices for the user."""
+        """Remove what a refine at this step would; the counts, and notices for the user."""
         self._outcomes.require_settled()
-        edit = self.strategy.prune(self.model, self.settings, self.extent)
+        edit = self.strategy.prune(self.model, self.settings, self.extent, self.step)
         self._carry_out(edit)
         return edit.counts, edit.notices
 

@@ -11,6 +11,7 @@ from engine.training.gaussians import Gaussians, from_points
 EXTENT = 1.0
 SMALL, LARGE = 0.005, 0.05  # below and above split_boundary * extent = 0.01
 STRONG, WEAK = 3e-4, 1e-4  # above and below gradient_threshold = 2e-4
+LATE = 20_000  # past the first opacity reset
 
 
 def splats(sizes: list[float], opacities: list[float] | None = None) -> Gaussians:
@@ -113,7 +114,7 @@ def test_faint_splats_are_pruned_new_ones_included() -> None:
 def test_a_splat_exactly_as_opaque_as_the_threshold_stays() -> None:
     model = splats([SMALL] * 20)
     settings = Settings().changed("prune_opacity", model.opacities()[0].item())
-    assert strategy_with([WEAK] * 20).prune(model, settings, EXTENT).counts.pruned == 0
+    assert strategy_with([WEAK] * 20).prune(model, settings, EXTENT, LATE).counts.pruned == 0
 
 
 @pytest.mark.parametrize(("step", "pruned"), [(2_900, 0), (3_000, 0), (3_100, 1)])
@@ -131,11 +132,18 @@ def test_children_are_judged_by_their_own_size() -> None:
     assert (edit.counts.split, edit.counts.pruned, edit.counts.splats) == (1, 0, 21)
 
 
-def test_pruning_by_hand_looks_at_size_at_any_step() -> None:
+@pytest.mark.parametrize("step", [0, 508, 3_000, 3_001, 20_000])
+@pytest.mark.parametrize("changes", [{}, {"opacity_reset_interval": 0}], ids=["resets", "none"])
+def test_pruning_by_hand_removes_exactly_what_a_refine_at_that_step_would(
+    step: int, changes: dict[str, int]
+) -> None:
     model = splats([1.0, *[SMALL] * 19], [0.5] * 19 + [0.001])
-    edit = strategy_with([STRONG] * 20).prune(model, Settings(), EXTENT)
-    assert edit.kept.tolist() == list(range(1, 19))
-    assert (edit.counts.cloned, edit.counts.split, edit.counts.pruned) == (0, 0, 2)
+    settings = Settings().updated(changes)
+    refine = strategy_with([WEAK] * 20).refine(model, settings, EXTENT, step, seeded())
+    edit = strategy_with([STRONG] * 20).prune(model, settings, EXTENT, step)
+    assert edit.kept.tolist() == refine.kept.tolist()
+    assert edit.counts == refine.counts
+    assert (0 in edit.kept.tolist()) == (step <= 3_000 or bool(changes))  # the huge one
 
 
 def test_growth_stops_exactly_at_the_cap_with_the_highest_gradients() -> None:
@@ -173,7 +181,8 @@ def test_with_room_under_the_cap_nothing_is_refused() -> None:
 
 def test_a_prune_of_everything_keeps_the_most_opaque_and_says_so() -> None:
     opacities = [0.0001 * (place + 1) for place in range(40)]
-    edit = strategy_with([WEAK] * 40).prune(splats([SMALL] * 40, opacities), Settings(), EXTENT)
+    model = splats([SMALL] * 40, opacities)
+    edit = strategy_with([WEAK] * 40).prune(model, Settings(), EXTENT, LATE)
     assert edit.kept.tolist() == list(range(40 - FEWEST_SPLATS, 40))
     assert edit.counts.splats == FEWEST_SPLATS
     assert "0 of 40" in edit.notices[0]
@@ -181,20 +190,21 @@ def test_a_prune_of_everything_keeps_the_most_opaque_and_says_so() -> None:
 
 def test_splats_that_no_rule_removes_are_kept_before_more_opaque_ones_that_are_too_big() -> None:
     sizes = [9.0] * 30 + [SMALL] * 2
-    edit = strategy_with([WEAK] * 32).prune(splats(sizes, [0.9] * 30 + [0.1] * 2), Settings(), 1.0)
+    model = splats(sizes, [0.9] * 30 + [0.1] * 2)
+    edit = strategy_with([WEAK] * 32).prune(model, Settings(), EXTENT, LATE)
     assert edit.kept.tolist()[-2:] == [30, 31]
     assert edit.counts.splats == FEWEST_SPLATS
 
 
 def test_fewer_splats_than_the_fewest_all_stay() -> None:
-    edit = strategy_with([WEAK] * 3).prune(splats([9.0] * 3), Settings(), EXTENT)
+    edit = strategy_with([WEAK] * 3).prune(splats([9.0] * 3), Settings(), EXTENT, LATE)
     assert edit.counts.splats == 3
 
 
 def test_statistics_start_afresh_after_a_refine_and_follow_a_mere_prune() -> None:
     model = splats([9.0, *[SMALL] * 19])
     strategy = strategy_with([1e-5 * place for place in range(20)])
-    strategy.follow(strategy.prune(model, Settings(), EXTENT))
+    strategy.follow(strategy.prune(model, Settings(), EXTENT, LATE))
     assert strategy.statistics.mean_gradient()[0].item() == pytest.approx(1e-5)
     assert len(strategy.statistics.visits) == 19
     smaller = splats([SMALL] * 19)

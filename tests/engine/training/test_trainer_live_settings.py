@@ -194,6 +194,16 @@ def test_pruning_by_hand_removes_faint_splats_and_training_goes_on() -> None:
     assert trainer.step_once().splats == 26
 
 
+def test_pruning_by_hand_spares_huge_splats_until_the_step_is_past_the_first_reset() -> None:
+    trainer = make_trainer(densify_stop=0, opacity_reset_interval=4)
+    with torch.no_grad():
+        trainer.model.log_scales[:4] = 2.0
+    step_until(trainer, 4)
+    assert trainer.prune_now()[0].pruned == 0
+    trainer.step_once()
+    assert trainer.prune_now()[0].pruned >= 4
+
+
 def test_densifying_by_hand_grows_and_uses_up_the_statistics() -> None:
     trainer = make_trainer(gradient_threshold=1e-6)
     step_until(trainer, 3)
