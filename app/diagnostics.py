@@ -33,6 +33,7 @@ class Problem:
     message: str
     details: str = ""
     path: Path | None = None
+    is_of_scene: bool = False  # and means nothing any more when another scene opens
 
     @property
     def key(self) -> tuple[str, Path | None]:

@@ -115,6 +115,11 @@ class ErrorCards(QWidget):
         self._layout.insertWidget(0, card)
         self._show_newest()
 
+    def forget_scene(self) -> None:
+        """Another scene opens: put the cards away that are about the one before."""
+        for card in [card for card in self.cards if card.problem.is_of_scene]:
+            self._put_away(card)
+
     def _put_away(self, card: ErrorCard) -> None:
         self.cards.remove(card)
         self._layout.removeWidget(card)

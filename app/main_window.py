@@ -209,7 +209,8 @@ class MainWindow(QMainWindow):
         elif isinstance(event, Evaluated):
             self.viewport.set_held_out_psnr(event.psnr)
         elif isinstance(event, Failed):
-            self.error_cards.show_problem(Problem(event.message, event.details, event.path))
+            problem = Problem(event.message, event.details, event.path, is_of_scene=True)
+            self.error_cards.show_problem(problem)
             if self.session.state is State.CLOSING:
                 self._closing = False  # so that closing once more tries once more
                 self.closing_strip.say("Not saved: make room on the disk and close again")
@@ -259,6 +260,7 @@ class MainWindow(QMainWindow):
     def _show_loading(self) -> None:
         if not _is_typing():
             self.setFocus()  # hidden, the view would hand the keyboard to some field
+        self.error_cards.forget_scene()
         self.loading_page.start(self.commands.opening)
         self.stack.setCurrentWidget(self.loading_page)
         self.toolbar.set_scene("")

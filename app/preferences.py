@@ -99,21 +99,26 @@ def save_preferences(preferences: Preferences, path: Path | None = None) -> str:
 
 
 def clamped(geometry: Rectangle, screens: Sequence[Rectangle]) -> Rectangle:
-    """A window's place moved, and shrunk if need be, onto one of the screens there are.
+    """A window's place moved, and shrunk if need be, into one of the screens there are.
 
-    `screens` are the usable areas, the main one first. A window whose title can still be reached
-    is left where it is.
+    `screens` are the usable areas, the main one first. The window goes where most of it is, or to
+    the middle of the main screen when its title could not be reached on any.
     """
     if not screens:
         return geometry
     left, top, width, height = geometry
+    best, seen = None, 0
     for x, y, w, h in screens:
-        reachable = min(left + width, x + w) - max(left, x)
-        if reachable >= LEAST_VISIBLE_PX and y <= top < y + h - LEAST_VISIBLE_PX // 2:
-            return left, top, min(width, w), min(height, h)
-    x, y, w, h = screens[0]
+        across = min(left + width, x + w) - max(left, x)
+        down = min(top + height, y + h) - max(top, y)
+        is_reachable = across >= LEAST_VISIBLE_PX and y <= top < y + h - LEAST_VISIBLE_PX // 2
+        if is_reachable and across * down > seen:
+            best, seen = (x, y, w, h), across * down
+    x, y, w, h = best or screens[0]
     width, height = min(width, w), min(height, h)
-    return x + (w - width) // 2, y + (h - height) // 2, width, height
+    if best is None:
+        return x + (w - width) // 2, y + (h - height) // 2, width, height
+    return min(max(left, x), x + w - width), min(top, y + h - height), width, height
 
 
 def _set_aside(path: Path, reason: str) -> str:

@@ -115,6 +115,17 @@ def test_an_error_makes_one_card_that_counts_its_repeats(painted_room: Room) -> 
     assert not room.window.error_cards.isVisible()
 
 
+def test_an_error_of_a_scene_goes_when_another_opens(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    room.window.error_cards.show_problem(Problem("The preferences cannot be used."))
+    run = room.session.run_id
+    tell(room, Failed(run, "transforms.json is cut short.", "", Path("transforms.json")))
+    room.open("other")
+    messages = [card.problem.message for card in room.window.error_cards.cards]
+    assert messages == ["The preferences cannot be used."]
+
+
 def test_many_errors_leave_room_for_the_view(painted_room: Room) -> None:
     room = painted_room
     for number in range(20):
