@@ -124,6 +124,13 @@ def _scene_of_run(file: Path) -> Path | None:
 
 
 def frame_of(fact: dict[str, Any]) -> SceneFrame:
-    """The frame as a checkpoint's header holds it."""
-    x, y, z = (float(value) for value in fact["offset"])
-    return SceneFrame((x, y, z), float(fact["scale"]))
+    """The frame as a checkpoint's header holds it; CheckpointError when it holds none."""
+    try:
+        x, y, z = (float(value) for value in fact["offset"])
+        return SceneFrame((x, y, z), float(fact["scale"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"The header of the checkpoint is damaged: scene_frame is {fact}; expected an offset "
+            "of three numbers and a scale. Use an earlier checkpoint of the run.",
+            value=fact,
+        ) from error

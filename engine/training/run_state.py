@@ -126,8 +126,18 @@ def load_state(
 ) -> None:
     """Make a fresh trainer, built on the checkpoint's model, go on where the state was taken.
 
-    Raises CheckpointError when something is missing or belongs to another scene.
+    Raises CheckpointError when something is missing, damaged or belongs to another scene.
     """
+    try:
+        _load(trainer, tensors, header)
+    except (TypeError, ValueError, AttributeError) as error:  # of a header with other types in it
+        raise CheckpointError(
+            f"The header of the checkpoint is damaged: {error}. Use an earlier checkpoint of the "
+            "run."
+        ) from error
+
+
+def _load(trainer: "Trainer", tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
     names = [photo.name for photo in trainer.scene.training]
     saved = list(_entry(header, "training_photos"))
     if names != saved:
@@ -154,12 +164,7 @@ def load_state(
             for name in trainer.strategy.export_state()
         }
     )
-    trainer.streams.load_state(
-        {
-            purpose: _entry(tensors, f"random.{purpose}").cpu()
-            for purpose in trainer.streams.purposes
-        }
-    )
+    _load_random(trainer, tensors)
     trainer.order.remaining = _photo_order(trainer.scene, tensors, header)
     trainer.step = int(_entry(header, "step"))
     trainer.seconds = float(_entry(header, "seconds"))
@@ -167,6 +172,19 @@ def load_state(
     trainer.sh_reached = int(_entry(header, "sh_reached"))
     trainer.watchdog.silent_steps = int(_entry(header, "silent_steps"))
     trainer.unseen = {name: int(times) for name, times in _entry(header, "unseen").items()}
+
+
+def _load_random(trainer: "Trainer", tensors: Mapping[str, Tensor]) -> None:
+    states = {
+        purpose: _entry(tensors, f"random.{purpose}").cpu() for purpose in trainer.streams.purposes
+    }
+    try:
+        trainer.streams.load_state(states)
+    except RuntimeError as error:  # torch's word for bytes that are no state
+        raise CheckpointError(
+            f"The random numbers of the checkpoint are damaged ({error}); use an earlier "
+            "checkpoint of the run."
+        ) from error
 
 
 def _training_indices(scene: Scene) -> list[int]:

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from engine.dataset.scene import SceneFrame
-from engine.errors import ExportError
+from engine.errors import CheckpointError, ExportError
 from engine.export import splat_files
-from engine.export.saved_model import SavedModel, load_model
+from engine.export.saved_model import SavedModel, frame_of, load_model
 from engine.export.splat_files import Written, read_splats, write_splats_in_phases
 from engine.ply import read_ply, read_ply_header
 from engine.settings import Settings
@@ -306,3 +306,11 @@ def test_files_of_other_programs_are_read(data_folder: Path) -> None:
 def property_names(path: Path) -> set[str]:
     vertex = read_ply_header(path).element("vertex")
     return set() if vertex is None else set(vertex.property_names)
+
+
+@pytest.mark.parametrize(
+    "fact", [{}, {"offset": [1, 2], "scale": 1}, {"offset": [1, {}, 3], "scale": 1}, None]
+)
+def test_a_frame_that_is_none_is_called_damaged(fact: dict[str, object]) -> None:
+    with pytest.raises(CheckpointError, match="is damaged: scene_frame is"):
+        frame_of(fact)

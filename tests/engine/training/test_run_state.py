@@ -137,6 +137,26 @@ def test_a_missing_entry_of_the_header_is_named(name: str) -> None:
         Trainer.from_state(tiny_scene(), with_photos(trainer), tensors, header, backend=BACKEND)
 
 
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [("step", {}), ("seconds", None), ("adam_steps", {"means": []}), ("unseen", [1])],
+)
+def test_a_header_with_other_types_in_it_is_called_damaged(entry: str, value: object) -> None:
+    trainer = make_trainer()
+    tensors, header = trainer.export_state()
+    header[entry] = {**header[entry], **value} if entry == "adam_steps" else value
+    with pytest.raises(CheckpointError, match="header of the checkpoint is damaged"):
+        Trainer.from_state(tiny_scene(), with_photos(trainer), tensors, header, backend=BACKEND)
+
+
+def test_random_numbers_that_are_none_are_called_damaged() -> None:
+    trainer = make_trainer()
+    tensors, header = trainer.export_state()
+    tensors["random.split"] = torch.full_like(tensors["random.split"], 255)
+    with pytest.raises(CheckpointError, match="random numbers of the checkpoint are damaged"):
+        Trainer.from_state(tiny_scene(), with_photos(trainer), tensors, header, backend=BACKEND)
+
+
 def test_statistics_of_another_count_are_refused() -> None:
     trainer = make_trainer()
     tensors, header = trainer.export_state()
