@@ -1,9 +1,9 @@
 """Lets a thread that is inside a long kernel of the CPU do something else in between.
 
-Kernels that go through the tiles of a picture can stop between two of them. A thread that says so
-(`Attention.heeded`) is called back there as soon as another one calls, and the kernel goes on where
-it stopped: its results are the same bits. Other kernels, other threads and other backends heed
-nothing; nor do the kernels of the call back itself.
+Kernels of many tasks (tiles, blocks of splats) can stop between two of them; not Adam, which moves
+what others would look at. A thread that says so (`Attention.heeded`) is called back there as soon
+as another one calls, and the kernel goes on where it stopped: its results are the same bits. Other
+kernels, other threads and other backends heed nothing; nor do the kernels of the call back itself.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from cuda_rasterizer import native
 from cuda_rasterizer.native_structs import PieceParams
 
 Serve = Callable[[], float | None]
-"""What is done between two tiles. Returns the seconds after which it wants to be called again even
+"""What is done between two tasks. Returns the seconds after which it wants to be called again even
 if nobody calls; None where it does not. An error in it ends the kernel."""
 
 
@@ -35,7 +35,7 @@ class Attention:
 
     @contextlib.contextmanager
     def heeded(self, serve: Serve, patience: float | None = None) -> Iterator[None]:
-        """In this block this thread calls `serve` between two tiles when it is called.
+        """In this block this thread calls `serve` between two tasks when it is called.
 
         `patience`, in seconds, is that of the first time, as `serve` returns it.
         """

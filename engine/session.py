@@ -140,7 +140,7 @@ class Session:
         return self.urgent_waits or self.inbox.has_urgent()
 
     def _cut(self, run: OpenRun, phases: Iterator[Phase]) -> Iterator[Phase]:
-        """The phases; kernels that take long are interrupted between two tiles as phases are.
+        """The phases; kernels are interrupted between two of their tasks as phases are.
 
         No parameter moves in such a kernel, so that a view shows one model all the same. Raises
         _GivenUp, out of the kernel, when a command waits that cannot wait longer.

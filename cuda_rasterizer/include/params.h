@@ -26,7 +26,7 @@ struct CutoffParams {
 };
 
 // How a kernel of the CPU that takes long is done in pieces, so that the caller can do something else between
-// two of them: its call returns between two tasks (tiles) and is made again, unchanged, until all are done.
+// two of them: its call returns between two tasks (tiles, blocks of splats) and is made again, unchanged, until all are done.
 struct PieceParams {
     const int64_t* called;  // return as soon as this is not 0
     int64_t patience_ns;    // or after so long; negative: never
