@@ -12,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from engine.errors import EngineError
+from engine.plain_files import require_plain_file
 
 _TYPES = {
     "char": "i1",
@@ -155,6 +156,7 @@ def _type_name(rows: np.ndarray, field: str) -> str:
 
 def _opened(path: Path) -> BinaryIO:
     try:
+        require_plain_file(path)
         return path.open("rb")
     except OSError as error:
         raise PlyError(f"{path} cannot be read: {error.strerror or error}.", path=path) from error

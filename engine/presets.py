@@ -9,6 +9,7 @@ from pathlib import Path
 import tomli_w
 
 from engine.errors import SettingError
+from engine.plain_files import require_plain_file
 from engine.settings import Settings
 
 CLASSIC = "classic"  # the published recipe, which is also what the settings are by default
@@ -35,6 +36,7 @@ def load_preset(name_or_path: str | Path) -> Settings:
                 value=str(name_or_path),
             )
     try:
+        require_plain_file(path)
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SettingError(f"The preset file {path} does not exist.", path=path) from None

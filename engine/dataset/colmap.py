@@ -18,6 +18,7 @@ from engine.dataset.loading import Loading
 from engine.dataset.posed_files import Observations, PosedFile, PosedFiles
 from engine.dataset.scene import Distortion, Finding
 from engine.errors import SceneError
+from engine.plain_files import is_there, require_plain_file
 
 _KINDS = (".bin", ".txt")
 
@@ -25,7 +26,7 @@ _KINDS = (".bin", ".txt")
 def model_kind(folder: Path) -> str | None:
     """The suffix of the model whose cameras and images the folder holds, or None."""
     for kind in _KINDS:
-        if (folder / f"cameras{kind}").is_file() and (folder / f"images{kind}").is_file():
+        if is_there(folder / f"cameras{kind}") and is_there(folder / f"images{kind}"):
             return kind
     return None
 
@@ -33,7 +34,7 @@ def model_kind(folder: Path) -> str | None:
 def looks_like_model(folder: Path) -> bool:
     """Whether any file of a model is there, complete or not."""
     names = ("cameras", "images", "points3D")
-    return any((folder / f"{name}{kind}").is_file() for kind in _KINDS for name in names)
+    return any(is_there(folder / f"{name}{kind}") for kind in _KINDS for name in names)
 
 
 def refuse_incomplete(folder: Path, remark: str = "") -> SceneError:
@@ -98,10 +99,11 @@ def read_model(folder: Path, photo_folders: tuple[Path, ...], loading: Loading) 
     loading.report("Reading poses", files[1].name, 1, 3)
     images, findings = reader.read_images(files[1], loading)
     loading.report("Reading poses", files[2].name, 2, 3)
-    if files[2].is_file():
+    points = ModelPoints(np.empty(0, np.int64), np.empty((0, 3)), np.empty((0, 3), np.uint8))
+    if note := _no_points_in(files[2]):
+        findings.append(note)
+    elif files[2].exists():
         points = reader.read_points(files[2], loading)
-    else:
-        points = ModelPoints(np.empty(0, np.int64), np.empty((0, 3)), np.empty((0, 3), np.uint8))
     if not images and not findings:
         raise SceneError(
             f"{files[1]} lists no photos; expected at least one pose. COLMAP registered nothing: "
@@ -128,6 +130,18 @@ def read_model(folder: Path, photo_folders: tuple[Path, ...], loading: Loading) 
         point_colors=points.colors,
         findings=tuple(findings),
     )
+
+
+def _no_points_in(path: Path) -> Finding | None:
+    """A finding when something else than a plain file stands in the place of the points."""
+    try:
+        require_plain_file(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}. The points are left out."
+        return Finding("points_unreadable", "warning", path.name, message)
+    return None
 
 
 def _posed(

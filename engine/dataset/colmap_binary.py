@@ -20,6 +20,7 @@ from engine.dataset.lenses import MODELS_BY_IDENTIFIER
 from engine.dataset.loading import Loading
 from engine.dataset.scene import Distortion, Finding
 from engine.errors import SceneError
+from engine.plain_files import require_plain_file
 
 _MAX_NAME = 4096  # bytes; no file system allows longer ones, so the file is damaged
 _OBSERVATION = np.dtype([("xy", "<f8", 2), ("point", "<i8")])
@@ -37,6 +38,7 @@ class _Reader:
         self.what = "the number of entries"
         self.position = 0
         try:
+            require_plain_file(path)
             self.data = path.read_bytes()
         except OSError as error:
             message = f"{path} cannot be read: {error.strerror or error}."

@@ -20,6 +20,7 @@ from engine.dataset.colmap_model import (
 from engine.dataset.loading import Loading
 from engine.dataset.scene import Distortion, Finding
 from engine.errors import SceneError
+from engine.plain_files import require_plain_file
 
 _IMAGE_LINE = "IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME"
 _CAMERA_LINE = "CAMERA_ID MODEL WIDTH HEIGHT PARAMS..."
@@ -29,6 +30,7 @@ _POINT_LINE = "POINT3D_ID X Y Z R G B ERROR TRACK..."
 def _lines(path: Path) -> list[tuple[int, str]]:
     """Numbered lines without the comments; blank ones are kept."""
     try:
+        require_plain_file(path)
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}."

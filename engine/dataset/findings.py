@@ -41,6 +41,7 @@ FINDING_CODES: dict[str, str] = {
     "points_in_view": "How many sparse points some camera sees.",
     "points_missing": "There are no sparse points; random ones are used.",
     "points_out_of_view": "Many sparse points are seen by no camera.",
+    "points_unreadable": "The sparse points are no plain file; they are left out.",
     "pose_invalid": "A pose is missing or no rigid transform; its photo is left out.",
     "reprojection": "How well sparse points fall on where they were seen.",
     "reprojection_large": "Sparse points fall far from where they were seen.",

@@ -18,6 +18,7 @@ from engine.dataset.photo_files import DECODER_ERRORS, decoding_error
 from engine.dataset.scene import Distortion, Photo
 from engine.dataset.undistort import undistort
 from engine.errors import SceneError
+from engine.plain_files import require_plain_file
 
 _ALPHA_MODES = ("RGBA", "LA", "PA", "La", "RGBa")
 _WIDEST_BY_DEFAULT = 1600  # pixels, as 3DGS has it
@@ -82,6 +83,7 @@ def load_thumbnail(
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The picture, whose file is closed behind the block; SceneError for what goes wrong in it."""
     try:
+        require_plain_file(path)
         with Image.open(path) as image:
             yield image
     except DECODER_ERRORS as error:

@@ -22,6 +22,7 @@ from engine.dataset.posed_files import PosedFiles
 from engine.dataset.scene import Finding
 from engine.dataset.transforms_json import read_blender, read_transforms
 from engine.errors import EngineError, SceneError
+from engine.plain_files import is_there, require_plain_file
 from engine.ply import read_ply_header
 from engine.wording import counted
 
@@ -47,7 +48,8 @@ def find_layout(path: Path, loading: Loading) -> Layout:
     """What to read for `path`; raises SceneError that says what was looked for and found."""
     if not path.exists():
         raise SceneError(f"{path} does not exist; {_EXPECTED}.", path=path)
-    if path.is_file():
+    if not path.is_dir():
+        require_plain_file(path)
         return _layout_of_file(path, loading)
     found = _layout_of_folder(path, loading)
     if found is None and path.parent != path and is_photo_folder(path):
@@ -98,9 +100,9 @@ def _layout_of_folder(path: Path, loading: Loading) -> Layout | None:
         if models:
             chosen, notes = choose_model(models, loading)
             return _model_layout(chosen, (*notes, *_other_formats(path)), root=path)
-    if (path / "transforms.json").is_file():
+    if is_there(path / "transforms.json"):
         return Layout(path, partial(read_transforms, path / "transforms.json"))
-    if any((path / name).is_file() for name in _BLENDER_NAMES[:2]):
+    if any(is_there(path / name) for name in _BLENDER_NAMES[:2]):
         return Layout(path, partial(read_blender, path))
     has_bounds = (path / "poses_bounds.npy").is_file()
     remark = " The poses in poses_bounds.npy (LLFF) are not read here." if has_bounds else ""

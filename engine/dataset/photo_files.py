@@ -18,6 +18,7 @@ from PIL import Image, UnidentifiedImageError
 
 from engine.dataset.loading import Loading
 from engine.errors import SceneError
+from engine.plain_files import is_there, require_plain_file
 
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".ppm", ".tga")
 _UNREADABLE_SUFFIXES = (".exr", ".hdr", ".heic", ".heif", ".avif", ".dng", ".nef", ".cr2", ".arw")
@@ -69,6 +70,7 @@ class PhotoHeader:
 def read_header(path: Path) -> PhotoHeader:
     """Size, orientation and transparency; raises SceneError with the decoder's reason."""
     try:
+        require_plain_file(path)
         with Image.open(path) as image:
             alpha = image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info
             # Of a PNG, getexif decodes the whole picture unless the chunk came before it.
@@ -173,7 +175,7 @@ def _is_aside(name: str) -> bool:
 def is_photo_there(path: Path) -> bool:
     """Whether the file exists; one whose name is longer than any file's does not."""
     try:
-        return path.is_file()
+        return is_there(path)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise

@@ -17,6 +17,7 @@ from engine.dataset.posed_files import PosedFile, PosedFiles
 from engine.dataset.scene import Finding
 from engine.dataset.transforms_frame import Frame, Values
 from engine.errors import EngineError, SceneError
+from engine.plain_files import is_there, require_plain_file
 
 BLENDER_SPLITS = {"train": False, "test": True}  # split -> held out; "val" is not used
 _BLENDER_HALF_SIZE = 1.3  # the cube the synthetic scenes live in (FACTS 1.1)
@@ -49,7 +50,7 @@ def read_transforms(path: Path, loading: Loading) -> PosedFiles:
 def read_blender(folder: Path, loading: Loading) -> PosedFiles:
     """transforms_train.json and, when present, transforms_test.json as the held-out photos."""
     paths = {split: folder / f"transforms_{split}.json" for split in BLENDER_SPLITS}
-    present = {split: path for split, path in paths.items() if path.is_file()}
+    present = {split: path for split, path in paths.items() if is_there(path)}
     if "train" not in present:
         raise SceneError(
             f"{folder} has a transforms_test.json but no transforms_train.json; expected the "
@@ -87,6 +88,7 @@ def read_blender(folder: Path, loading: Loading) -> PosedFiles:
 
 def _parse(path: Path) -> Values:
     try:
+        require_plain_file(path)
         root = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}."
@@ -154,15 +156,15 @@ def _seed_cloud(path: Path, root: Values, findings: list[Finding]) -> tuple[np.n
     nothing = np.empty((0, 3)), np.empty((0, 3), np.uint8)
     if isinstance(named, str) and named:
         cloud = folder / named.replace("\\", "/")
-        if not cloud.is_file():
+        if not is_there(cloud):
             beside = folder / cloud.name
-            if not beside.is_file():
+            if not is_there(beside):
                 message = f"The seed cloud {cloud}, named in {path.name}, does not exist."
                 findings.append(Finding("seed_cloud_missing", "warning", named, message))
                 return nothing
             cloud = beside
     else:
-        present = [folder / name for name in _SEED_CLOUDS if (folder / name).is_file()]
+        present = [folder / name for name in _SEED_CLOUDS if is_there(folder / name)]
         if not present:
             return nothing
         cloud = present[0]

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engine.errors import CheckpointError
+from engine.plain_files import require_plain_file
 from engine.run.atomic_file import atomic_file
 
 FORMAT_VERSION = 1
@@ -96,8 +97,13 @@ def _bytes_of(tensor: Tensor) -> memoryview:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint; CheckpointError when it is missing, cut short, damaged or newer."""
-    if not path.is_file():
-        raise CheckpointError(f"There is no checkpoint {path}.", path=path)
+    try:
+        require_plain_file(path)
+    except FileNotFoundError:
+        raise CheckpointError(f"There is no checkpoint {path}.", path=path) from None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}."
+        raise CheckpointError(message, path=path) from error
     try:
         with safe_open(path, framework="pt") as handle:
             metadata = handle.metadata() or {}

@@ -18,6 +18,7 @@ import platformdirs
 import tomli_w
 
 from engine.errors import RunFolderError, SettingError
+from engine.plain_files import require_plain_file
 from engine.run.atomic_file import TEMPORARY_SUFFIX, atomic_file
 from engine.setting_info import Value
 from engine.settings import Settings, setting_info
@@ -90,14 +91,18 @@ class RunFolder:
         """Where the splats after `step` steps are kept."""
         return self.exports / f"step-{step:06d}.ply"
 
-    def last_checkpoint(self) -> Path | None:
-        """The checkpoint with the highest step, or None."""
+    def found_checkpoints(self) -> dict[int, Path]:
+        """The checkpoints there are, by their step, in order."""
         found = {
             int(match[1]): path
             for path in self.checkpoints.glob("step-*.safetensors")
             if (match := re.fullmatch(r"step-(\d+)\.safetensors", path.name))
         }
-        return found[max(found)] if found else None
+        return dict(sorted(found.items()))
+
+    def last_checkpoint(self) -> Path | None:
+        """The checkpoint with the highest step, or None."""
+        return next(reversed(self.found_checkpoints().values()), None)
 
     def create(self) -> None:
         """Make the folder and its sub-folders; RunFolderError when it holds something already."""
@@ -139,6 +144,7 @@ class RunFolder:
         """The settings and facts of an old run; RunFolderError when they cannot be read."""
         path = self.facts_path
         try:
+            require_plain_file(path)
             document = tomllib.loads(path.read_text(encoding="utf-8"))
             _require_version(path, document.get("format_version", 0))
             settings = Settings().updated(document["settings"])
