@@ -51,6 +51,7 @@ from engine.messages import (
     Exported,
     Failed,
     Finished,
+    HistoryRead,
     LoadingProgressed,
     Noticed,
     Pause,
@@ -208,6 +209,8 @@ class MainWindow(QMainWindow):
                 self.viewport.set_preview(str(event.new))
         elif isinstance(event, Evaluated):
             self.viewport.set_held_out_psnr(event.psnr)
+        elif isinstance(event, HistoryRead) and len(event.evaluated_psnr):
+            self.viewport.set_held_out_psnr(float(event.evaluated_psnr[-1]))
         elif isinstance(event, Failed):
             problem = Problem(event.message, event.details, event.path, is_of_scene=True)
             self.error_cards.show_problem(problem)

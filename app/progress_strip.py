@@ -19,6 +19,7 @@ from app.palette import DARK, Palette
 from app.theme import set_role
 from engine.messages import (
     Event,
+    HistoryRead,
     OpacitiesReset,
     RunStarted,
     Saved,
@@ -114,13 +115,24 @@ class ProgressStrip(QWidget):
             self._set_step(event.step)
         elif isinstance(event, SettingApplied) and self.settings is not None and not event.held:
             self._set_settings(self.settings.changed(event.name, event.new))
-            if event.step > 0:
-                self._tweaks.append((event.step, setting_info(event.name).label))
+            self._mark(event)
+        elif isinstance(event, HistoryRead):
+            self._take_history(event)
         elif isinstance(event, Saved):
             self._saves.append(event.step)
         elif not isinstance(event, OpacitiesReset | ShDegreeRaised):
             return
         self.update()
+
+    def _mark(self, event: SettingApplied) -> None:
+        if event.step > 0:
+            self._tweaks.append((event.step, setting_info(event.name).label))
+
+    def _take_history(self, event: HistoryRead) -> None:
+        self._saves = list(event.saved_steps)
+        for happening in event.happenings:
+            if isinstance(happening, SettingApplied) and not happening.held:
+                self._mark(happening)
 
     def set_colors(self, colors: Palette) -> None:
         """Another theme."""

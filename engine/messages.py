@@ -261,6 +261,26 @@ class RunStarted(Event):
     device: str  # such as "CPU, 2 threads, AVX2"
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class HistoryRead(Event):
+    """What the folder of a run that goes on tells about its steps; follows `RunStarted`.
+
+    The arrays are as in `Stepped`, NaN where a figure is not known.
+    """
+
+    steps: np.ndarray  # int64, rising
+    seconds: np.ndarray  # float64, cumulative
+    loss: np.ndarray
+    l1: np.ndarray
+    ssim: np.ndarray
+    psnr: np.ndarray  # of the training photo drawn
+    splats: np.ndarray  # float64
+    evaluated_steps: np.ndarray  # int64
+    evaluated_psnr: np.ndarray  # mean over the held-out photos
+    happenings: tuple[Event, ...]  # changes, resets, degrees, larger photos; in order
+    saved_steps: tuple[int, ...]  # of the checkpoints there are
+
+
 @dataclasses.dataclass(frozen=True)
 class SettingApplied(Event):
     """A change took hold at `step` (or waits: `held` for a restart, shown until then)."""

@@ -148,7 +148,7 @@ class OpenRun:
 
     def log_step(self, result: StepResult) -> str | None:
         """Add the row of one step to the metrics."""
-        row = {
+        row: dict[str, object] = {
             "step": result.step,
             "seconds": result.seconds,
             "loss": result.loss,
@@ -158,7 +158,12 @@ class OpenRun:
             "photo": result.photo,
             "position_lr": result.position_lr,
             "sh_degree": result.sh_degree,
+            "train_psnr": result.psnr,
         }
+        if result.reset is not None:
+            row["opacity_reset"] = result.reset
+        if result.grown is not None:
+            row["photo_divisor"] = result.grown
         try:
             self._metrics.append(row)
         except OSError as error:
@@ -167,8 +172,15 @@ class OpenRun:
 
     def log_evaluation(self, psnr: float, ssim: float) -> str | None:
         """Add the held-out scores to the row of the last step."""
+        return self._amend({"psnr": psnr, "held_out_ssim": ssim})
+
+    def log_reset(self, value: float) -> str | None:
+        """Add an opacity reset by hand to the row of the last step."""
+        return self._amend({"opacity_reset": value})
+
+    def _amend(self, values: Mapping[str, object]) -> str | None:
         try:
-            self._metrics.amend({"psnr": psnr, "held_out_ssim": ssim})
+            self._metrics.amend(values)
             self._metrics.flush()
         except OSError as error:
             return self._log_failed(self.folder.metrics_path, error)

@@ -130,6 +130,7 @@ class RunCommands:
     def _reset_opacity(self, run: OpenRun, command: m.ResetOpacity) -> None:
         self._note(run, command)
         value = run.trainer.reset_opacity()
+        self._session.notice(run.log_reset(value))
         self._session.changed_by_hand(run)
         self._session.publish(m.OpacitiesReset(run.run_id, run.step, value, by_hand=True))
 

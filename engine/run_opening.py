@@ -20,6 +20,7 @@ from engine.run.run_folder import (
     require_usable,
     user_runs_folder,
 )
+from engine.run.run_history import read_history
 from engine.run_commands import CommandRefusal
 from engine.scene_loader import (
     Loaded,
@@ -251,6 +252,7 @@ class RunOpening:
             self._note_seed_cap(run)
             self._session.notice(size_advice(run.scene, run.trainer.device.type))
             return
+        self._tell_history(run)
         for name, value in run.settings.differences(loaded.before).items():
             old = loaded.before[name]
             self._session.notice(run.journal_setting(name, old, value, gesture=0, held=False))
@@ -271,6 +273,23 @@ class RunOpening:
             f"The run goes on from {source}: step {run.step:,}, {len(run.trainer.model):,} splats, "
             f"position rate {run.trainer.position_lr:.3g}."
         )
+
+    def _tell_history(self, run: OpenRun) -> None:
+        try:
+            history = read_history(run.folder, run.run_id, run.step)
+        except OSError as error:
+            self._session.notice(
+                f"The curves of the steps before cannot be read from {run.folder.path}: "
+                f"{error.strerror or error}. The run goes on without them."
+            )
+            return
+        self._session.publish(history.event)
+        if count := history.damaged_changes:
+            lines = "line" if count == 1 else "lines"
+            self._session.notice(
+                f"{count:,} damaged {lines} of {run.folder.journal_path} could not be read, so "
+                "changes are missing among the marks. The model is not affected."
+            )
 
     def _note_seed_cap(self, run: OpenRun) -> None:
         points, splats = len(run.scene.points), len(run.trainer.model)

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.messages import HistoryRead
+
 CAPACITY = 200_000
 MARK_LIMIT = 2_000
+FEWEST_TIMED, MOST_TIMED = 10, 500  # steps to a speed, and speeds, of steps done before
 SAME_CHANGE_STEPS = 20
 COLUMNS = ("step", "total", "l1", "dssim", "psnr", "splats")
 
@@ -163,6 +166,17 @@ class MetricsHistory:
         self.last_step = int(steps[-1])
         if steps_per_second > 0:
             self.speed.append((np.array([self.last_step]), np.array([steps_per_second])))
+
+    def add_past(self, past: HistoryRead) -> None:
+        """Add the steps that the run's folder tells of."""
+        self.add_steps(past.steps, past.loss, past.l1, past.ssim, past.psnr, past.splats, 0.0)
+        for step, psnr in zip(past.evaluated_steps, past.evaluated_psnr, strict=True):
+            self.add_evaluation(int(step), float(psnr))
+        group = max(FEWEST_TIMED, len(past.steps) // MOST_TIMED)
+        steps, seconds = past.steps[::group].astype(float), past.seconds[::group]
+        spent = np.diff(seconds)
+        timed = spent > 0  # and known
+        self.speed.append((steps[1:][timed], np.diff(steps)[timed] / spent[timed]))
 
     def add_evaluation(self, step: int, psnr: float) -> None:
         """Add a measurement on the held-out photos; one more at the same step adds nothing."""

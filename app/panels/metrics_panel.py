@@ -6,6 +6,7 @@ Numbers are taken in as they come; the plots are drawn anew at most once a secon
 points as they have pixels, and only while they can be seen.
 """
 
+import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
@@ -20,6 +21,7 @@ from app.theme import set_role
 from engine.messages import (
     Evaluated,
     Event,
+    HistoryRead,
     OpacitiesReset,
     PhotosGrew,
     RunStarted,
@@ -121,6 +123,8 @@ class MetricsPanel(Panel):
                 self._mark_change(event)
             case RunStarted():
                 self._begin(event.step)
+            case HistoryRead():
+                self._take_history(event)
             case SceneOpened():
                 self._begin(0)
                 self._count_held_out(event)
@@ -139,6 +143,15 @@ class MetricsPanel(Panel):
         self.history.clear()
         self._first_step = step
         self._zoom = None
+
+    def _take_history(self, event: HistoryRead) -> None:
+        """Draw the steps done before the run was opened here, in front of those to come."""
+        if not len(event.steps):
+            return
+        self._begin(int(event.steps[0]) - 1)
+        self.history.add_past(event)
+        for happening in event.happenings:
+            self.handle(happening)
 
     def set_colors(self, colors: Palette) -> None:
         """Repaint in the colours of a theme."""
@@ -203,7 +216,9 @@ class MetricsPanel(Panel):
             for key in ("total", "l1", "dssim"):
                 plot.set_curve(key, *reduced(x, steps.column(key), low, high, columns))
         elif plot is self.psnr:
-            train = reduced(x, steps.column("psnr"), low, high, columns, CALM_POINTS)
+            psnr = steps.column("psnr")
+            known = np.isfinite(psnr)  # folders of older versions do not have it
+            train = reduced(x[known], psnr[known], low, high, columns, CALM_POINTS)
             plot.set_curve("train", *train)
             measured = self.history.evaluations
             held_out = reduced(measured.column("step"), measured.column("psnr"), low, high, columns)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine import messages as m
@@ -42,6 +43,41 @@ def test_resuming_goes_on_where_the_last_checkpoint_is(
     driver.post(m.Start())
     assert driver.wait(m.Finished, 2).step == 20
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 20
+
+
+def test_a_resumed_run_tells_what_happened_before(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=30, evaluation_interval=10), start=False)
+    driver.post(m.StepN(12))
+    driver.reach(State.PAUSED)
+    driver.ask(m.SetSetting("opacity_lr", 0.1), m.SettingApplied)
+    driver.ask(m.Save(), m.Saved)
+    driver.ask(m.ResetOpacity(), m.OpacitiesReset)
+    driver.post(m.Start())
+    driver.wait(m.Finished)
+    lived = driver.all(m.Stepped)
+    (folder / "checkpoints" / "step-000030.safetensors").unlink()
+    with (folder / "journal.jsonl").open("a") as journal:
+        journal.write("damaged\n")
+    driver.open(scene, tmp_path / "other", start=False)
+    driver.post(m.ResumeRun(folder, start=False))
+    past = driver.wait(m.HistoryRead)
+    driver.reach(State.PAUSED)
+    assert past.steps.tolist() == list(range(1, 13))
+    for name in ("seconds", "loss", "l1", "ssim", "psnr", "splats"):
+        told = np.concatenate([getattr(event, name) for event in lived])[:12]
+        np.testing.assert_array_equal(getattr(past, name), told)
+    evaluated = driver.all(m.Evaluated)[0]
+    assert (past.evaluated_steps.tolist(), past.evaluated_psnr.tolist()) == ([10], [evaluated.psnr])
+    assert past.saved_steps == (12,)
+    changed, reset = past.happenings
+    assert isinstance(changed, m.SettingApplied)
+    assert (changed.step, changed.name, changed.old, changed.new) == (12, "opacity_lr", 0.025, 0.1)
+    assert isinstance(reset, m.OpacitiesReset)
+    assert reset.step == 12
+    assert any("1 damaged line of" in event.message for event in driver.all(m.Noticed))
 
 
 def test_a_setting_changed_after_the_last_checkpoint_is_still_changed_after_resuming(

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.cameras import Camera
 from engine.dataset.scene import Finding
-from engine.messages import PhotoSummary, RunStarted, SceneOpened, Stepped
+from engine.messages import Event, HistoryRead, PhotoSummary, RunStarted, SceneOpened, Stepped
 from engine.settings import Settings
 
 RUN_ID = 1
@@ -42,6 +42,25 @@ def scene_opened(
 
 def run_started(settings: Settings | None = None, step: int = 0) -> RunStarted:
     return RunStarted(RUN_ID, Path("/nowhere/run-1"), settings or Settings(), step, "CPU")
+
+
+def history_read(steps: int, *happenings: Event, saved: Sequence[int] = ()) -> HistoryRead:
+    """A past of so many steps, measured at the last one; 20 steps a second, PSNR 25 dB."""
+    ones = np.ones(steps)
+    return HistoryRead(
+        RUN_ID,
+        np.arange(1, steps + 1),
+        np.arange(1, steps + 1) / 20.0,
+        0.1 * ones,
+        0.1 * ones,
+        0.9 * ones,
+        25.0 * ones,
+        1_000 * ones,
+        np.array([steps]),
+        np.array([24.0]),
+        happenings,
+        tuple(saved),
+    )
 
 
 def stepped(

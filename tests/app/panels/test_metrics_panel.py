@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
@@ -18,7 +20,7 @@ from engine.messages import (
     ShDegreeRaised,
     State,
 )
-from tests.app.panels.engine_events import photo, run_started, scene_opened, stepped
+from tests.app.panels.engine_events import history_read, photo, run_started, scene_opened, stepped
 
 
 @pytest.fixture
@@ -48,6 +50,34 @@ def test_curves_are_drawn_from_no_more_points_than_pixels(
     low, high = panel.loss.view_range
     assert low <= 1
     assert 20_000 <= high < 26_000
+
+
+def test_a_run_that_goes_on_shows_the_steps_done_before(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.resize(1_200, 240)
+    panel.handle(run_started(step=100))
+    changed = SettingApplied(1, 40, "opacity_lr", 0.05, 0.1)
+    panel.handle(history_read(100, changed))
+    panel.handle(stepped(range(101, 121)))
+    drawn(panel, qtbot)
+    for plot, key in ((panel.loss, "total"), (panel.psnr, "train"), (panel.splats, "splats")):
+        x, _ = plot.data(key)
+        assert (x[0] < 10, x[-1] > 110) == (True, True)
+    assert panel.psnr.data("held_out")[0].tolist() == [100]
+    assert panel.speed.data("speed")[1][:5].tolist() == pytest.approx([20.0] * 5)
+    assert [(mark.step, mark.after) for mark in panel.history.marks] == [(40, "0.1")]
+    assert panel.loss.view_range[0] == 0
+
+
+def test_a_run_without_training_psnr_of_before_draws_what_is_known(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    past = history_read(100)
+    panel.handle(dataclasses.replace(past, psnr=np.full(100, np.nan)))
+    panel.handle(stepped(range(101, 121)))
+    drawn(panel, qtbot)
+    x, y = panel.psnr.data("train")
+    assert x[0] > 100
+    assert np.isfinite(y).all()
 
 
 def test_nothing_is_drawn_while_hidden_and_all_of_it_when_shown(

@@ -1,0 +1,34 @@
+"""What the bar of a run marks, and how the marks are called."""
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.progress_strip import SIDE, ProgressStrip
+from engine.messages import SettingApplied
+from engine.settings import Settings
+from tests.app.panels.engine_events import history_read, run_started
+
+PER_STEP = 10.0
+
+
+@pytest.fixture
+def strip(qtbot: QtBot) -> ProgressStrip:
+    found = ProgressStrip()
+    qtbot.addWidget(found)
+    settings = Settings().updated({"iterations": 100, "opacity_reset_interval": 0})
+    found.resize(round(2 * SIDE + 100 * PER_STEP), 50)
+    found.handle(run_started(settings, step=60))
+    return found
+
+
+def words(strip: ProgressStrip, step: int) -> str:
+    return strip.words_at(SIDE + step * PER_STEP)
+
+
+def test_a_run_that_goes_on_has_the_marks_of_before(strip: ProgressStrip) -> None:
+    changed = SettingApplied(1, 40, "opacity_lr", 0.05, 0.1)
+    held = SettingApplied(1, 20, "test_every", 8, 4, held=True)
+    strip.handle(history_read(60, held, changed, saved=(50, 60)))
+    assert words(strip, 40) == "opacity changed at step 40"
+    assert words(strip, 50) == "checkpoint at step 50"
+    assert "at step 20" not in words(strip, 20).splitlines()[0]
