@@ -25,8 +25,9 @@ struct CutoffParams {
     int64_t stop_inclusive;
 };
 
-// How a kernel of the CPU is done in pieces, so that the caller can do something else between two of them: its
-// call returns between two tasks (tiles, blocks of splats) and is made again, unchanged, until all are done.
+// How a kernel of the CPU is done in pieces, so that the caller can do something else between two of them:
+// its call returns between two tasks (tiles, blocks of splats) and is made again, unchanged, until all are
+// done.
 struct PieceParams {
     const int64_t* called;  // return as soon as this is not 0
     int64_t patience_ns;    // or after so long; negative: never
