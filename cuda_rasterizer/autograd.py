@@ -234,23 +234,22 @@ class Blend(torch.autograd.Function):
 
 
 class L1Ssim(torch.autograd.Function):
-    """`LossTerms` of a render and a target; the loss alone has a gradient, by the render."""
+    """The loss of a render and a target, which has a gradient by the render, and all its terms."""
 
     @staticmethod
     def forward(
         ctx: Any, render: Tensor, target: Tensor, ssim_weight: float, backend: str
-    ) -> tuple[Tensor, ...]:
+    ) -> tuple[Tensor, Tensor]:
         """Compares; where a gradient will be wanted, keeps what it takes."""
         terms, saved = kernels_of(backend).l1_ssim(
             render, target, ssim_weight, for_backward=ctx.needs_input_grad[0]
         )
-        loss, *others = terms.unbind(0)
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*others)
+        ctx.mark_non_differentiable(terms)
         if saved is not None:
             ctx.ssim_weight, ctx.backend = ssim_weight, backend
             ctx.save_for_backward(render, *saved)
-        return loss, *others
+        return terms[0].clone(), terms
 
     @staticmethod
     def backward(

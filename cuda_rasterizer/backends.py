@@ -1,5 +1,6 @@
 """Which backends there are, which of them can run here, and what the fast ones have in common."""
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
@@ -107,6 +108,7 @@ class KernelBackend(Protocol):
         ...
 
 
+@functools.cache
 def kernels_of(name: str) -> KernelBackend:
     """The functions of "cpu" or "cuda"; loaded when they are first asked for."""
     if name == "cuda":

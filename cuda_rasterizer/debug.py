@@ -1,7 +1,8 @@
 """The debug switch SPLATSCOPE_CUDA_DEBUG: fresh memory is poisoned, what kernels leave is checked.
 
 With it, a number that a kernel forgot to write or made out of nothing is found behind that kernel,
-and named, and not a thousand steps later.
+and named, and not a thousand steps later. It is read once, when this module is imported: a step
+asks dozens of times.
 """
 
 import os
@@ -19,20 +20,24 @@ _POISON_INTEGERS = {
 }
 
 
+_is_on = os.environ.get("SPLATSCOPE_CUDA_DEBUG", "") not in ("", "0")
+
+
 def debug_is_on() -> bool:
     """Whether every launch and every result is to be checked; anything but nothing and 0 is yes."""
-    return os.environ.get("SPLATSCOPE_CUDA_DEBUG", "") not in ("", "0")
+    return _is_on
 
 
 def empty(*shape: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """As `torch.empty`; poisoned with the debug switch: NaN, or a whole number nobody means."""
     fresh = torch.empty(shape, dtype=dtype, device=device)
-    return _poisoned(fresh) if debug_is_on() else fresh
+    return _poisoned(fresh) if _is_on else fresh
 
 
 def empty_like(tensor: Tensor) -> Tensor:
     """As `torch.empty_like`, contiguous; poisoned as `empty` does it."""
-    return empty(*tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    fresh = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    return _poisoned(fresh) if _is_on else fresh
 
 
 def _poisoned(fresh: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ The tensors come checked and contiguous (`rasterize` does that), all on one devi
 runs anything.
 """
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -123,8 +124,9 @@ def empty_projected(inputs: SplatInputs) -> Projected:
     )
 
 
+@functools.lru_cache(maxsize=16)
 def cutoff_params(cutoffs: Cutoffs) -> CutoffParams:
-    """The cut-offs as kernels read them."""
+    """The cut-offs as kernels read them; not to be written, but copied into a structure."""
     return CutoffParams(
         near=cutoffs.near,
         alpha_floor=cutoffs.alpha_floor,

@@ -134,10 +134,10 @@ def rasterize(
     splats = _checked(
         *(means, quaternions, scales, covariances, opacities),
         *(features, sh, world_to_camera, intrinsics),
+        *(background, width, height),
     )
     _require_ceiling_below_one(cutoffs, splats.means.dtype)
     degree = _degree_in_use(splats, sh_degree)
-    splats = _with_background(splats, background, width, height)
     view = View(width, height, degree, antialiased, cutoffs, raw)
     if name == "reference":
         if absolute_gradient:
@@ -291,6 +291,9 @@ def _checked(
     sh: Tensor | tuple[Tensor, Tensor] | None,
     world_to_camera: Tensor,
     intrinsics: Tensor,
+    background: Tensor | None,
+    width: int,
+    height: int,
 ) -> _Splats:
     """Shapes, types and devices agree; contiguous where the kernels want that."""
     if means.dtype not in (torch.float32, torch.float64):
@@ -315,6 +318,7 @@ def _checked(
     _check("features", features, (count, None), means)
     _check("SH dc", dc, (count, 1, 3), means)
     _check("SH rest", rest, (count, None, 3), means)
+    channels = 3 if features is None else features.shape[1]
     _check("world_to_camera", world_to_camera, (4, 4))
     _check("intrinsics", intrinsics, (3, 3))
     # on a GPU the host would wait for this one number in every step
@@ -333,7 +337,7 @@ def _checked(
         _with_contiguous_rows(rest),
         _moved(world_to_camera, means).contiguous(),
         _moved(intrinsics.detach(), means).contiguous(),
-        None,
+        _checked_background(background, channels, width, height, means),
     )
 
 
@@ -393,19 +397,17 @@ def _degree_in_use(splats: _Splats, sh_degree: int | None) -> int:
     return sh_degree
 
 
-def _with_background(
-    splats: _Splats, background: Tensor | None, width: int, height: int
-) -> _Splats:
+def _checked_background(
+    background: Tensor | None, channels: int, width: int, height: int, means: Tensor
+) -> Tensor | None:
     if background is None:
-        return splats
-    channels = 3 if splats.features is None else splats.features.shape[1]
+        return None
     expected = ((channels,), (height, width, channels))
     if _shape(background) not in expected:
         raise RasterizerError(
             f"background has shape {_shape(background)}; expected {expected[0]} or {expected[1]}"
         )
-    fields = {name: getattr(splats, name) for name in splats.__dataclass_fields__}
-    return _Splats(**{**fields, "background": _moved(background, splats.means).contiguous()})
+    return _moved(background, means).contiguous()
 
 
 def _moved(tensor: Tensor, like: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 from cuda_rasterizer.kernel_arguments import SplatGradients
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int32
+    from jaxtyping import Bool, Float, Int32
 
 GRADIENTS: Final = ("means", "quaternions", "scales", "opacities", "sh_dc", "sh_rest")
 LOSS: Final = "loss"
@@ -57,14 +57,13 @@ class StepGuard:
         """Note whether a splat was seen, for a rendering whose backward is not the kernels'."""
         self.flags[1].bitwise_or_((radii[:, 0] > 0).any().to(torch.int32) * SEEN)
 
-    @torch.no_grad()
     def look_at(self, loss: Float[Tensor, ""], gradients: Mapping[str, Tensor | None]) -> None:
         """Note what no kernel looked at, behind backward.
 
         That is the loss, and those `gradients` (by the names of `GRADIENTS`) that are not, to the
         byte, what the kernel wrote: the reference's, and those that something was added to.
         """
-        self.flags[0].bitwise_or_(_is_broken(loss) * _BITS[LOSS])
+        self.flags[0].bitwise_or_(_is_broken(loss.detach()) * _BITS[LOSS])
         for name, gradient in gradients.items():
             if gradient is None or self._is_known(gradient):
                 continue
@@ -76,9 +75,9 @@ class StepGuard:
         return gradient.data_ptr() in self._known and gradient._version == 0
 
 
-def _is_broken(numbers: Tensor) -> Int32[Tensor, ""]:
-    """1 where a number is not finite, else 0."""
-    return (numbers - numbers != 0).any().to(torch.int32)
+def _is_broken(numbers: Tensor) -> Bool[Tensor, ""]:
+    """Whether a number is not finite."""
+    return (numbers - numbers != 0).any()
 
 
 def not_finite(flags: int) -> tuple[str, ...]:

@@ -25,13 +25,30 @@ class LossTerms:
     """The photometric loss (1 - w) l1 + w (1 - ssim), and its terms; each a number in a tensor.
 
     `squared_error` is the mean square of the difference of the render limited to [0, 1], whose
-    logarithm is the PSNR. With the fast backends only `loss` has a gradient.
+    logarithm is the PSNR. Only `loss` has a gradient.
+
+    Attributes:
+        loss: to take the gradient of.
+        values: loss, l1, ssim and squared error, without a graph.
     """
 
     loss: Float[Tensor, ""]
-    l1: Float[Tensor, ""]
-    ssim: Float[Tensor, ""]
-    squared_error: Float[Tensor, ""]
+    values: Float[Tensor, "4"]
+
+    @property
+    def l1(self) -> Float[Tensor, ""]:
+        """The mean absolute difference."""
+        return self.values[1]
+
+    @property
+    def ssim(self) -> Float[Tensor, ""]:
+        """The mean similarity."""
+        return self.values[2]
+
+    @property
+    def squared_error(self) -> Float[Tensor, ""]:
+        """That of the limited render."""
+        return self.values[3]
 
 
 def l1_ssim(
@@ -59,7 +76,8 @@ def l1_ssim(
         photo = target if target.dtype == render.dtype else target.to(render.dtype) / 255
         off = render.detach().clamp(0, 1) - photo.detach()
         terms = reference.l1_ssim(render, photo, ssim_weight)
-        return LossTerms(*terms, squared_error=off.square().mean())
+        values = [term.detach() for term in (*terms, off.square().mean())]
+        return LossTerms(terms[0], torch.stack(values))
     if target.requires_grad:
         raise RasterizerError(
             "the target asks for a gradient; only the render has one here: detach the target or "

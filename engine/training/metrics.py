@@ -29,5 +29,5 @@ def psnr_and_ssim(
     (Wang et al. 2004) is zero padded as in 3DGS.
     """
     terms = l1_ssim(render.detach().clamp(0.0, 1.0), photo, 1.0, backend=backend)
-    squared, similarity = torch.stack([terms.squared_error, terms.ssim]).tolist()
+    _, _, similarity, squared = terms.values.tolist()
     return decibel(squared), similarity

@@ -75,7 +75,10 @@ class Optimizer:
 
     def remembered(self) -> dict[str, Moments]:
         """The very moments, and the counts as they are now."""
-        return {name: dataclasses.replace(group) for name, group in self.groups.items()}
+        return {
+            name: Moments(group.exp_avg, group.exp_avg_sq, group.steps)
+            for name, group in self.groups.items()
+        }
 
     def take_back_counts(self, before: Mapping[str, Moments]) -> None:
         """A step moved nothing, as turns out: the counts are those from before it."""

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from engine.dataset.scene import Photo
 from engine.errors import TrainingError
@@ -32,7 +33,7 @@ class PhotoSource(Protocol):
 def target_picture(
     source: PhotoSource, index: int, photo: Photo, background: Float[Tensor, "3"]
 ) -> Float[Tensor, "h w 3"] | UInt8[Tensor, "h w 3"]:
-    """The photo on its device: its own bytes, which the loss reads, where it is opaque.
+    """The photo on its device: where it is opaque its very bytes, which nobody may write.
 
     A transparent one is laid over `background`, in [0, 1]. Raises TrainingError when its size is
     not the camera's.
@@ -47,8 +48,7 @@ def target_picture(
         )
     alpha = source.alpha(index)
     if alpha is None:
-        # A copy, because torch has no tensor that must not be written, as the bytes of a store.
-        return rgb if isinstance(rgb, Tensor) else torch.tensor(rgb)
+        return rgb if isinstance(rgb, Tensor) else from_dlpack(rgb)
     color = _as_numbers(rgb)
     share = _as_numbers(alpha)
     return torch.lerp(background.expand_as(color), color, share[..., None])

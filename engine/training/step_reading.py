@@ -33,11 +33,9 @@ class StepReading:
 class StepNumbers:
     """What a step found, before it is read."""
 
-    @torch.no_grad()
     def __init__(self, terms: LossTerms, guard: StepGuard) -> None:
         """Send them on their way; waits for nothing."""
-        numbers = torch.stack([terms.loss, terms.l1, terms.ssim, terms.squared_error])
-        self._copy = NumbersCopy(torch.cat([numbers, guard.flags.to(numbers.dtype)]))
+        self._copy = NumbersCopy(torch.cat([terms.values, guard.flags.to(terms.values.dtype)]))
 
     def read(self) -> StepReading:
         """Waits for the device where they are not there yet."""

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import cpu_backend, cuda_backend
+from cuda_rasterizer import cpu_backend, cuda_backend, debug
 from cuda_rasterizer.cuda import sources
 from cuda_rasterizer.cuda.launches import launch
 from cuda_rasterizer.cuda.structures import BackwardPassParams
@@ -42,7 +42,7 @@ EVERYTHING = frozenset(("means_2d", "conics", "depths", "opacities", "colors", "
 @pytest.fixture
 def checked(monkeypatch):
     """Fresh memory is poisoned, and what kernels leave in it must be finite."""
-    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    monkeypatch.setattr(debug, "_is_on", True)
 
 
 @pytest.fixture(params=[False, True], ids=["atomic", "deterministic"])
@@ -257,16 +257,17 @@ def test_leaving_exactly_the_stop_stops_where_that_is_asked_for(inclusive, left)
 
 
 @pytest.mark.parametrize("channels", [3, 5])
-def test_a_picture_without_a_backward_is_the_same(channels):
+@pytest.mark.parametrize("with_depth", [False, True])
+def test_a_picture_without_a_backward_is_the_same(channels, with_depth):
     inputs = inputs_of(scenes.random_scene(11, 40, 33, 20, channels=channels))
     with_backward = composited(cuda_backend, *inputs)
     color, alpha, depth, saved = cuda_backend.blend(
-        *inputs[:2], *inputs[2], CLASSIC, with_depth=True, for_backward=False
+        *inputs[:2], *inputs[2], CLASSIC, with_depth=with_depth, for_backward=False
     )
     assert saved is None
     assert torch.equal(color, with_backward.color)
     assert torch.equal(alpha, with_backward.alpha)
-    assert torch.equal(depth, with_backward.depth)
+    assert torch.equal(depth, with_backward.depth) if with_depth else depth is None
 
 
 WANTED = {

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import CLASSIC, Cutoffs, cpu_backend, cuda_backend
+from cuda_rasterizer import CLASSIC, Cutoffs, cpu_backend, cuda_backend, debug
 from cuda_rasterizer.kernel_arguments import SplatGradients, SplatInputs, View
 from cuda_rasterizer.projected import Projected
 from tests.cuda_emulator.launcher import Order
@@ -26,7 +26,7 @@ WANTED = ("means", "quaternions", "scales", "opacities", "sh_dc", "sh_rest", "wo
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poisons fresh memory, and looks at everything that a kernel leaves."""
-    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    monkeypatch.setattr(debug, "_is_on", True)
 
 
 def drawn_from(

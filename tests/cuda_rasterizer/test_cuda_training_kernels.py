@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import cpu_backend, cuda_backend, reference
+from cuda_rasterizer import cpu_backend, cuda_backend, debug, reference
 from cuda_rasterizer.kernel_arguments import AdamGroup
 from tests.cuda_emulator.launcher import Order
 from tests.cuda_rasterizer.test_adam_groups import copies, random_groups, random_radii
@@ -22,7 +22,7 @@ RATES = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-15}
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poisons fresh memory, and looks at everything that a kernel leaves."""
-    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    monkeypatch.setattr(debug, "_is_on", True)
 
 
 def pictures(size: tuple[int, int, int]) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ import ctypes
 import pytest
 import torch
 
-from cuda_rasterizer import RasterizerError
+from cuda_rasterizer import RasterizerError, debug
 from cuda_rasterizer.cuda import binning, diagnosis
 from tests.cuda_rasterizer import scenes
 from tests.cuda_rasterizer.drawing import backward, draw, draw_with_gradients
@@ -59,7 +59,7 @@ def test_doctors_trial_passes_on_kernels_that_are_right():
 
 
 def test_with_the_debug_switch_a_kernel_that_forgets_a_number_is_named(monkeypatch, emulated):
-    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    monkeypatch.setattr(debug, "_is_on", True)
     scene = scenes.random_scene(5, 40, 50, 40, dtype=torch.float32)
     draw_with_gradients(scene, "cuda")
     launch = emulated.launch
@@ -75,7 +75,7 @@ def test_with_the_debug_switch_a_kernel_that_forgets_a_number_is_named(monkeypat
 
 
 def test_with_the_debug_switch_lists_out_of_order_are_named(monkeypatch, emulated):
-    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    monkeypatch.setattr(debug, "_is_on", True)
     scene = scenes.random_scene(5, 40, 50, 40, dtype=torch.float32)
     launch = emulated.launch
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from cuda_rasterizer import RasterizerError
+from cuda_rasterizer import RasterizerError, debug
 from cuda_rasterizer.cuda import availability, driver, nvrtc, sources
 from cuda_rasterizer.cuda.driver import Driver
 from cuda_rasterizer.cuda.launcher import CudaLauncher, made_at_once
@@ -160,10 +160,10 @@ def test_with_the_debug_switch_tools_find_the_lines_of_the_sources(
 ):
     made = Driver(fake_driver, 0), Compiler(fake_nvrtc), lambda: 0, tmp_path
     CudaLauncher(*made).prepare()
-    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    monkeypatch.setattr(debug, "_is_on", True)
     CudaLauncher(*made).prepare()
-    plain, debug = (options for _, options in fake_nvrtc.compiled)
-    assert debug == [*plain, b"-lineinfo"]
+    plain, debugged = (options for _, options in fake_nvrtc.compiled)
+    assert debugged == [*plain, b"-lineinfo"]
 
 
 def test_whoever_hears_of_the_progress_may_break_off(launcher, fake_driver):
@@ -242,7 +242,7 @@ def test_a_failed_launch_names_the_kernel_and_how_to_find_the_fault(launcher, fa
 def test_the_debug_switch_waits_for_every_launch_and_blames_the_right_one(
     launcher, fake_driver, monkeypatch
 ):
-    monkeypatch.setenv("SPLATSCOPE_CUDA_DEBUG", "1")
+    monkeypatch.setattr(debug, "_is_on", True)
     launcher.launch("first", DrawParams(), grid=1, block=32)
     assert fake_driver.waited == 1
     fake_driver.fails["cuStreamSynchronize"] = 700

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from cuda_rasterizer import set_threads
+from cuda_rasterizer import LossTerms, set_threads
 from engine.errors import TrainingError
 from engine.training import trainer as trainer_module
 from engine.training.gaussians import SHAPES
@@ -252,7 +252,7 @@ def test_a_loss_that_is_not_finite_names_step_and_photo(monkeypatch: pytest.Monk
 
     def broken(*arguments: Any, **named: Any) -> Any:
         terms = original(*arguments, **named)
-        return dataclasses.replace(terms, loss=terms.loss * math.nan)
+        return LossTerms(terms.loss * math.nan, terms.values * math.nan)
 
     monkeypatch.setattr(trainer_module, "l1_ssim", broken)
     with pytest.raises(TrainingError, match=r"loss of step 3 is nan on photo 0\d.png"):
