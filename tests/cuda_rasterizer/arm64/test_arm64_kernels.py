@@ -40,13 +40,20 @@ def machine(built: Path) -> Iterator[Machine]:
 
 
 @pytest.fixture
-def on_arm(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Backend "cpu" is the other machine's; torch and the reference stay here."""
+def _threads_as_before() -> Iterator[None]:
     threads = native.thread_count()
+    yield
+    set_threads(threads)
+
+
+@pytest.fixture
+def on_arm(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, _threads_as_before: None
+) -> Iterator[None]:
+    """Backend "cpu" is the other machine's; torch and the reference stay here."""
     set_threads(THREADS)  # as many workspaces as there are threads over there
     with kernels_on(machine, monkeypatch):
         yield
-    set_threads(threads)
 
 
 def test_structures_and_constants_are_laid_out_alike(machine):
@@ -123,16 +130,15 @@ def test_the_picture_has_the_bits_of_avx2(machine, monkeypatch):
         assert torch.equal(getattr(here, name), getattr(there, name)), name
 
 
+@pytest.mark.usefixtures("_threads_as_before")
 def test_any_number_of_threads_gives_the_same_bits(built, machine, monkeypatch):
     scene = scenes.random_scene(2, 150, 61, 43, sh_degree=2, dtype=torch.float32)
-    threads = native.thread_count()
     results = []
     with Machine(built, 1) as alone:
         for count, each in ((1, alone), (THREADS, machine)):
             set_threads(count)
             with kernels_on(each, monkeypatch):
                 results.append(draw_with_gradients(scene))
-    set_threads(threads)
     (one, one_gradients), (three, three_gradients) = results
     assert torch.equal(one.color, three.color)
     for name, gradient in one_gradients.items():
