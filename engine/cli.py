@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.cli_flags import EXIT_FAILURE, Parser, add_preset_flag, add_setting_flags, user_path
+from engine.cli_refusals import refuse_early
 from engine.cli_streams import OutputLost, lasting_streams
 from engine.errors import EngineError, SettingError
 from engine.run.metrics_log import finite
@@ -52,6 +53,7 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
     words[chosen.word].refuse_unknown(extra)
     handler = _log_to_stderr(debug=chosen.debug)
     try:
+        refuse_early(chosen)
         code: int = chosen.carry_out(chosen)
     except SettingError as error:
         words[chosen.word].error(str(error))

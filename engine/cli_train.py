@@ -17,12 +17,10 @@ from engine.cli import fail, print_json
 from engine.cli_flags import EXIT_FAILURE, given_changes, given_values
 from engine.dataset.findings import worst_severity
 from engine.engine_thread import Engine
-from engine.errors import ExportError, SettingError
+from engine.errors import ExportError
 from engine.export.pictures import write_png
 from engine.headless_run import HeadlessRun
 from engine.presets import load_preset
-from engine.resume_rules import require_same_origin
-from engine.run.run_folder import RunFolder
 from engine.scene_names import scene_path
 from engine.settings import Settings
 from engine.training.evaluation import evaluation_background
@@ -57,12 +55,12 @@ class _Signals:
 
 def train(arguments: argparse.Namespace) -> int:
     """Train until the last iteration, Ctrl+C or an error; the exit code."""
-    opening = _opening(arguments)
+    opening, notice = _opening(arguments)
     woken = threading.Event()
     with _Signals(woken) as signals:  # until the last word: one that comes late undoes nothing
         engine = Engine()
         engine.set_wake(woken.set)
-        run = HeadlessRun(engine, woken)
+        run = HeadlessRun(engine, woken, notice)
         engine.start()
         engine.post(opening)
         try:
@@ -103,26 +101,24 @@ def _way_on(run: HeadlessRun, output: Path) -> str:
     return f"stopped at step {run.step:,}; saved is step {run.saved_step:,}; {go_on}"
 
 
-def _opening(arguments: argparse.Namespace) -> m.Command:
+def _opening(arguments: argparse.Namespace) -> tuple[m.Command, str]:
+    """What the engine is asked for, and what is said once the run has begun."""
     output: Path = arguments.output
-    scene = None if arguments.scene is None else scene_path(arguments.scene)
     if arguments.resume:
+        scene = None if arguments.scene is None else scene_path(arguments.scene)
         changes = given_changes(arguments)
-        require_same_origin(RunFolder(output).read_facts()[0], changes)
-        return m.ResumeRun(output, tuple(changes.items()), scene=scene)
-    if scene is None:
-        raise SettingError("name a scene: a folder, or 'demo' for the built-in one.")
-    return m.OpenScene(scene, _settings(arguments), run_folder=output)
+        return m.ResumeRun(output, tuple(changes.items()), scene=scene), ""
+    settings, notice = _settings(arguments)
+    return m.OpenScene(scene_path(arguments.scene), settings, run_folder=output), notice
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
-    """Of a new run; tells which preset was chosen where none is named."""
+def _settings(arguments: argparse.Namespace) -> tuple[Settings, str]:
+    """Of a new run; and which preset was chosen where none is named."""
     given = given_values(arguments)
     if arguments.preset:
-        return load_preset(arguments.preset).updated(given)
+        return load_preset(arguments.preset).updated(given), ""
     usual = usual_preset(str(given.get("backend", "auto")))
-    print(f"Preset {usual.name}: {usual.reason}", file=sys.stderr)  # noqa: T201
-    return load_preset(usual.name).updated(given)
+    return load_preset(usual.name).updated(given), f"Preset {usual.name}: {usual.reason}"
 
 
 def _listen(run: HeadlessRun, signals: _Signals) -> int:

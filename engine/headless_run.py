@@ -18,10 +18,11 @@ _ENDED_BY_ERROR = (State.FAILED, State.EMPTY, State.PAUSED)
 class HeadlessRun:
     """Follows one run. `error` is the last error told, whether or not it ended the run."""
 
-    def __init__(self, engine: Engine, woken: threading.Event) -> None:
-        """Listen to `engine`, whose wake-up sets `woken`."""
+    def __init__(self, engine: Engine, woken: threading.Event, notice: str = "") -> None:
+        """Listen to `engine`, whose wake-up sets `woken`; `notice` is said when the run begins."""
         self.engine = engine
         self._woken = woken
+        self._notice = notice
         self.finished: m.Finished | None = None
         self.evaluated: m.Evaluated | None = None
         self.folder: Path | None = None
@@ -31,7 +32,8 @@ class HeadlessRun:
         self.error = ""
         self.details = ""
         self.has_failed = False
-        self._untold = ""  # an error that may not end the run
+        self._untold: list[str] = []  # errors that may not end the run
+        self._told: set[str] = set()
         self._is_stopped = False
         self._is_closing = False
         self.is_unsaved = False  # the last steps could not be saved
@@ -48,11 +50,11 @@ class HeadlessRun:
         """Wait a little for events and act on them; whether the engine is still there."""
         self._woken.wait(LISTEN_SECONDS)
         self._woken.clear()
+        are_fresh = not self._untold  # the change of state follows an error, maybe not at once
         for event in self.engine.take_events():
             self._take(event)
-        if self._untold and not self.has_failed:  # else it is the last word of the program
-            self._say(f"error: {self._untold}")
-        self._untold = ""
+        if self._untold and (self.has_failed or self._is_stopped or not are_fresh):
+            self._tell_errors()
         self._progress.tick()
         return not self._is_stopped
 
@@ -63,10 +65,7 @@ class HeadlessRun:
             case m.SceneOpened():
                 self._opened(event)
             case m.RunStarted():
-                self.folder, self.settings = event.folder, event.settings
-                self.step = self.saved_step = event.step
-                self._say(f"Training on {event.device} into {event.folder}.")
-                self._progress.begin(event.step, event.settings.run.iterations)
+                self._begun(event)
             case m.Stepped():
                 self._stepped(event)
             case m.Refined():
@@ -87,7 +86,7 @@ class HeadlessRun:
                 self._closing_failed(event)
             case m.Failed():
                 self.error, self.details = event.message, event.details
-                self._untold = event.message
+                self._untold.append(event.message)
             case m.StateChanged():
                 self._is_closing = event.new is State.CLOSING
                 if self.error and event.new in _ENDED_BY_ERROR:
@@ -97,10 +96,19 @@ class HeadlessRun:
             case m.EngineStopped():
                 self._is_stopped = True
 
+    def _tell_errors(self) -> None:
+        """Each error once, but for the one that ended the run: that is the program's last word."""
+        for message in self._untold:
+            is_last_word = self.has_failed and message == self.error
+            if message not in self._told and not is_last_word:
+                self._told.add(message)
+                self._say(f"error: {message}")
+        self._untold = []
+
     def _closing_failed(self, event: m.Failed) -> None:
         """Nobody is there to make room on the disk: end without saving, and say so."""
         if self.has_failed:
-            self._say(f"error: {event.message}")  # what ended the run stays the last word
+            self._untold.append(event.message)  # what ended the run stays the last word
         else:
             self.error, self.details, self.has_failed = event.message, event.details, True
         self.is_unsaved = True
@@ -114,6 +122,23 @@ class HeadlessRun:
         for finding in grouped(item for item in event.findings if item not in told):
             if finding.severity != "ok":
                 self._say(finding_line(finding))
+
+    def _begun(self, event: m.RunStarted) -> None:
+        """Nothing is said of a run before: what is refused gets its reason alone."""
+        self.folder, self.settings = event.folder, event.settings
+        self.step = self.saved_step = event.step
+        if self._notice:
+            self._say(self._notice)
+        iterations = event.settings.run.iterations
+        if event.step < iterations:
+            self._say(f"Training on {event.device} into {event.folder}.")
+        else:
+            self._say(
+                f"The run in {event.folder} is at step {event.step:,} already and {iterations:,} "
+                f"were asked for: no step is done. Give --iterations above {event.step:,} to train "
+                "on."
+            )
+        self._progress.begin(event.step, iterations)
 
     def _stepped(self, event: m.Stepped) -> None:
         self.step, self.splats = int(event.steps[-1]), int(event.splats[-1])

@@ -1,9 +1,14 @@
-"""The built-in scene by its name, and how a run folder refers to its scene."""
+"""Scenes by name: the built-in one, one that is missing, and how a run folder names its own."""
 
 from pathlib import Path
 
+from engine.errors import SceneError
 from engine.run.run_folder import RunFolder
 
+EXPECTED_SCENE = (
+    "expected a COLMAP model (a folder sparse/0 with cameras, images and points3D as .bin or .txt) "
+    "or transforms.json (nerfstudio, instant-ngp), or transforms_train.json (Blender)"
+)
 DEMO_NAME = "demo"
 DEMO_FOLDER = Path(__file__).resolve().parent.parent / "resources" / "demo"
 
@@ -11,6 +16,12 @@ DEMO_FOLDER = Path(__file__).resolve().parent.parent / "resources" / "demo"
 def scene_path(name_or_path: str | Path) -> Path:
     """The path of a scene; `demo` is the built-in one (a folder of that name is `./demo`)."""
     return DEMO_FOLDER if str(name_or_path) == DEMO_NAME else Path(name_or_path)
+
+
+def require_existing(path: Path) -> None:
+    """SceneError when nothing lies there; OSError when that cannot be found out."""
+    if not path.exists():
+        raise SceneError(f"{path} does not exist; {EXPECTED_SCENE}.", path=path)
 
 
 def scene_reference(path: Path, folder: RunFolder) -> str:

@@ -24,15 +24,12 @@ from engine.dataset.transforms_json import read_blender, read_transforms
 from engine.errors import EngineError, SceneError
 from engine.plain_files import is_there, require_plain_file
 from engine.ply import read_ply_header
+from engine.scene_names import EXPECTED_SCENE, require_existing
 from engine.wording import counted
 
 _MODEL_PARENTS = ("sparse", "colmap/sparse", "colmap", "sparse_txt", "distorted/sparse")
 _PHOTO_FOLDERS = ("images", "input", "image", "imgs", "photos", "rgb", "frames")
 _BLENDER_NAMES = ("transforms_train.json", "transforms_test.json", "transforms_val.json")
-_EXPECTED = (
-    "expected a COLMAP model (a folder sparse/0 with cameras, images and points3D as .bin or .txt) "
-    "or transforms.json (nerfstudio, instant-ngp), or transforms_train.json (Blender)"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +43,7 @@ class Layout:
 
 def find_layout(path: Path, loading: Loading) -> Layout:
     """What to read for `path`; raises SceneError that says what was looked for and found."""
-    if not path.exists():
-        raise SceneError(f"{path} does not exist; {_EXPECTED}.", path=path)
+    require_existing(path)
     if not path.is_dir():
         require_plain_file(path)
         return _layout_of_file(path, loading)
@@ -74,10 +70,10 @@ def _layout_of_file(path: Path, loading: Loading) -> Layout:
             return Layout(path.parent, partial(read_blender, path.parent))
         return Layout(path.parent, partial(read_transforms, path))
     if path.suffix.lower() == ".ply":
-        raise SceneError(f"{path} is {_what_ply(path)}, not a scene; {_EXPECTED}.", path=path)
+        raise SceneError(f"{path} is {_what_ply(path)}, not a scene; {EXPECTED_SCENE}.", path=path)
     if path.stem in ("cameras", "images", "points3D") and path.suffix in (".bin", ".txt"):
         return _model_layout(path.parent, _larger_siblings(path.parent, loading))
-    raise SceneError(f"{path} is a single file, not a scene; {_EXPECTED}.", path=path)
+    raise SceneError(f"{path} is a single file, not a scene; {EXPECTED_SCENE}.", path=path)
 
 
 def _what_ply(path: Path) -> str:
@@ -176,24 +172,24 @@ def _nothing_found(path: Path) -> SceneError:
             "the scene that it was trained on."
         )
     elif not items:
-        what = f"{path} is an empty folder; {_EXPECTED}."
+        what = f"{path} is an empty folder; {EXPECTED_SCENE}."
     elif "poses_bounds.npy" in items:
         what = (
             f"{path} has poses only as poses_bounds.npy (LLFF), which is not read here; "
-            f"{_EXPECTED}. Convert it with nerfstudio or run COLMAP on the photos."
+            f"{EXPECTED_SCENE}. Convert it with nerfstudio or run COLMAP on the photos."
         )
     elif photos or photo_folders:
         where = "" if photos else f" in {photo_folders[0].name}/"
         count = len(photos) or sum(is_photo_name(i.name) for i in photo_folders[0].iterdir())
         what = (
             f"{path} holds {counted(count, 'photo')}{where} but no poses: training needs to know "
-            f"where each was taken; {_EXPECTED}. Run COLMAP on the photos (automatic "
+            f"where each was taken; {EXPECTED_SCENE}. Run COLMAP on the photos (automatic "
             "reconstruction), then open the folder that has images/ and sparse/."
         )
     elif plys:
         kind = _what_ply(path / plys[0])
-        what = f"{path} holds {plys[0]}, {kind}, but no photos with poses; {_EXPECTED}."
+        what = f"{path} holds {plys[0]}, {kind}, but no photos with poses; {EXPECTED_SCENE}."
     else:
         shown = ", ".join(items[:5]) + (", ..." if len(items) > 5 else "")
-        what = f"{path} is not a scene: found {shown}; {_EXPECTED}."
+        what = f"{path} is not a scene: found {shown}; {EXPECTED_SCENE}."
     return SceneError(what, path=path)

@@ -53,6 +53,20 @@ def test_resuming_a_finished_run_changes_nothing_and_succeeds(run: Path, capsys:
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 6
 
 
+def test_iterations_that_are_done_already_are_told_and_the_files_kept(
+    own_run: Path, capsys: Capture
+) -> None:
+    before = sorted(own_run.rglob("step-*"))
+    again = ["train", "--output", str(own_run), "--resume", "--iterations", "4", "--json"]
+    assert cli.main(again) == 0  # every promised file exists
+    text = capsys.readouterr()
+    assert "at step 6 already and 4 were asked for: no step is done" in text.err
+    assert "Give --iterations above 6" in text.err
+    assert "Training on" not in text.err
+    assert strict(text.out)["step"] == 6
+    assert sorted(own_run.rglob("step-*")) == before
+
+
 def test_a_moved_run_opens_with_its_scene_given(
     run: Path, scene: Path, tmp_path: Path, capsys: Capture
 ) -> None:
