@@ -1,8 +1,8 @@
 """The command line: train, eval, render, check, doctor. No window, no Qt.
 
 Exit codes: 0 when every promised file exists, 1 for a failure with a sentence that names the cause,
-2 for bad arguments, 130 after Ctrl+C, 141 when standard output was closed by its reader. JSON
-stands alone on standard output; everything that is said to people goes to standard error.
+2 for bad arguments, 130 after Ctrl+C, 141 when standard output was closed by its reader. Results
+go to standard output, with --json as one document; progress and remarks go to standard error.
 """
 
 import argparse

@@ -79,7 +79,10 @@ def _scores(
 
 
 def render(arguments: argparse.Namespace) -> int:
-    """Draw a PNG for each held-out photo, or for all; the files must exist in the end."""
+    """Draw a PNG for each held-out photo, or for all; the files must exist in the end.
+
+    Pictures of the same names that lie there are replaced, which is told.
+    """
     _require_folder(arguments.output)
     with Progress() as progress:
         saved, scene, settings = _opened(arguments, progress)
@@ -94,6 +97,7 @@ def render(arguments: argparse.Namespace) -> int:
         background = to_device(
             torch.tensor(evaluation.evaluation_background(settings)), saved.splats.means.device
         )
+        replaced = sum(path.exists() for path in targets)
         for done, (photo, path) in enumerate(zip(photos, targets, strict=True)):
             progress.preparing("Drawing", done, len(photos))
             with torch.no_grad():
@@ -101,12 +105,17 @@ def render(arguments: argparse.Namespace) -> int:
                     saved.splats, photo.camera, background, saved.sh_degree, mode
                 )
             write_png(path, to_rgba8(picture.color, backend=mode.backend).cpu().numpy())
-        are = "is" if len(photos) == 1 else "are"
-        progress.say(f"{counted(len(photos), 'picture')} {are} in {arguments.output}.")
     if arguments.json:
         drawn = zip(photos, targets, strict=True)
         images = [{"name": photo.name, "path": str(path)} for photo, path in drawn]
-        print_json({"splats": len(saved.splats), "images": images})
+        print_json({"splats": len(saved.splats), "replaced": replaced, "images": images})
+        return 0
+    are = "is" if len(photos) == 1 else "are"
+    earlier = "an earlier one" if replaced == 1 else "earlier ones"
+    instead = f"; {replaced:,} of them in the place of {earlier}" if replaced else ""
+    print(  # noqa: T201
+        f"{counted(len(photos), 'picture')} {are} in {arguments.output}{instead}."
+    )
     return 0
 
 

@@ -135,7 +135,9 @@ def _finite_points(posed: PosedFiles) -> PosedFiles:
     if finite.all():
         return posed
     dropped = counted(int((~finite).sum()), "sparse point")
-    message = f"Left out {dropped} whose coordinates are not finite."
+    message = (
+        f"Left out {dropped} whose coordinates are not finite or {LARGEST_COORDINATE:g} and more."
+    )
     rows = np.cumsum(finite) - 1
     photos = tuple(
         item

@@ -62,11 +62,15 @@ def read_point_cloud(
     dropped = int(len(finite) - finite.sum())
     if len(finite) and not finite.any():
         raise SceneError(
-            f"{path}: none of its {len(finite)} points has finite coordinates. Export it again.",
+            f"{path}: none of its {len(finite)} points has finite coordinates of a sensible "
+            f"size, below {LARGEST_COORDINATE:g}. Export it again.",
             path=path,
         )
     if dropped:
-        message = f"{path.name}: {dropped} of {len(finite)} points are not finite and were dropped."
+        message = (
+            f"{path.name}: {dropped} of {len(finite)} points have coordinates that are not finite "
+            f"or {LARGEST_COORDINATE:g} and more, and were dropped."
+        )
         findings.append(Finding("seed_points_dropped", "warning", path.name, message))
     return positions[finite], colors[finite], tuple(findings)
 

@@ -21,6 +21,7 @@ Values = Mapping[str, object]
 _FISHEYES = ("OPENCV_FISHEYE", "FISHEYE")
 _PERSPECTIVES = ("", "OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 _LONGEST_NAME = 1000  # characters; more is a picture written into the file, not the name of one
+_SENSIBLE = f"of a sensible size, below {LARGEST_COORDINATE:g}"
 _SHOWN = 60  # characters of a wrong value
 
 
@@ -54,7 +55,7 @@ class Frame:
     def world_to_camera(self) -> Float[np.ndarray, "4 4"]:
         """The pose, with OpenCV axes."""
         matrix = self._values.get("transform_matrix")
-        expected = "four rows of four finite numbers. Export the poses again"
+        expected = f"four rows of four finite numbers {_SENSIBLE}. Export the poses again"
         try:
             values = np.array(matrix)
         except (ValueError, OverflowError) as error:  # rows of unequal length, or no float64
@@ -134,7 +135,7 @@ class Frame:
             or not isinstance(value, int | float)
             or not abs(value) < LARGEST_COORDINATE
         ):
-            raise self._error(key, value, "a finite number")
+            raise self._error(key, value, f"a finite number {_SENSIBLE}")
         if not above < value < below:
             limit = "" if below == np.inf else f" and below {below:.3g}"
             raise self._error(key, value, f"above {above:g}{limit}")

@@ -88,7 +88,27 @@ def test_render_draws_held_out_views_or_all(
         assert len(np.unique(np.asarray(picture))) > 3
     assert cli.main(["render", str(run), str(scene), "--output", str(tmp_path / "b"), "--all"]) == 0
     assert len(list((tmp_path / "b").iterdir())) == 10
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out.splitlines() == [
+        f"2 pictures are in {tmp_path / 'a'}.",
+        f"10 pictures are in {tmp_path / 'b'}.",
+    ]
+
+
+def test_render_says_what_it_replaces(
+    run: Path, scene: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["render", str(run), str(scene), "--output", str(tmp_path)]
+    assert cli.main(arguments) == 0
+    before = (tmp_path / "photo_000.png").read_bytes()
+    (tmp_path / "photo_000.png").write_text("mine")
+    (tmp_path / "photo_008.png").unlink()
+    capsys.readouterr()
+    assert cli.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert said == f"2 pictures are in {tmp_path}; 1 of them in the place of an earlier one.\n"
+    assert (tmp_path / "photo_000.png").read_bytes() == before
+    assert cli.main([*arguments, "--json"]) == 0
+    assert strict(capsys.readouterr().out)["replaced"] == 2
 
 
 def test_render_prints_as_json_which_file_is_whose_view(

@@ -59,7 +59,10 @@ def test_points_that_are_not_finite_are_dropped_and_counted(tmp_path: Path) -> N
     points, colors, findings = read_point_cloud(tmp_path / "a.ply")
     assert len(points) == len(colors) == 96
     assert np.array_equal(colors[3], SHADES[4])
-    assert findings[0].message == "a.ply: 4 of 100 points are not finite and were dropped."
+    assert findings[0].message == (
+        "a.ply: 4 of 100 points have coordinates that are not finite or 1e+12 and more, and were "
+        "dropped."
+    )
 
 
 def test_a_cloud_of_nothing_but_nan_is_refused(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_missing_photos_are_listed_and_the_rest_is_used(tmp_path: Path) -> None:
 
 IDENTITY = np.eye(4).tolist()
 MISSING = object()
+SENSIBLE = "of a sensible size, below 1e+12"
 WRONG_FRAMES = [
     ("file_path", 7, "entry_invalid", "'file_path' is 7; expected the name of a photo"),
     ("file_path", None, "entry_invalid", "'file_path' is null; expected"),
@@ -187,6 +188,12 @@ WRONG_FRAMES = [
         "pose_invalid",
         "row 1, column 1 of 'transform_matrix' is NaN",
     ),
+    (
+        "transform_matrix",
+        [[1e30] * 4] * 4,
+        "pose_invalid",
+        f"'transform_matrix' is 1e+30; expected four rows of four finite numbers {SENSIBLE}",
+    ),
     ("transform_matrix", [[10**400, 0, 0, 0.5]] * 4, "pose_invalid", "expected four rows"),
     ("transform_matrix", np.zeros((4, 4)).tolist(), "pose_invalid", "expected a rigid pose"),
     ("transform_matrix", np.diag([1.0, 1, -1, 1]).tolist(), "pose_invalid", "mirrors"),
@@ -194,6 +201,7 @@ WRONG_FRAMES = [
     ("fl_y", 0, "distortion_invalid", "'fl_y' is 0; expected above 0"),
     ("camera_angle_x", 4, "distortion_invalid", "'camera_angle_x' is 4; expected above 0 and be"),
     ("cx", math.nan, "distortion_invalid", "'cx' is NaN; expected a finite number"),
+    ("cx", 1e30, "distortion_invalid", f"'cx' is 1e+30; expected a finite number {SENSIBLE}"),
     ("k1", [0.1], "distortion_invalid", "'k1' is [0.1]; expected a finite number"),
     ("w", "60", "distortion_invalid", "'w' is \"60\"; expected a finite number"),
     ("h", -40, "distortion_invalid", "'h' is -40; expected above 0"),
@@ -248,7 +256,7 @@ def test_what_is_wrong_at_the_root_is_not_blamed_on_a_frame(tmp_path: Path) -> N
     for key in ("fl_x", "k1"):
         with pytest.raises(SceneError) as caught:
             opened(tmp_path, lambda content, key=key: content.update({key: "wide"}))
-        wrong = f"'{key}' is \"wide\"; expected a finite number. No frame can be used."
+        wrong = f"'{key}' is \"wide\"; expected a finite number {SENSIBLE}. No frame can be used."
         assert str(caught.value) == f"{tmp_path / 'transforms.json'}: {wrong}"
 
 
