@@ -121,7 +121,12 @@ class Theme(QObject):
         self.choose("light" if self.colors.name == "dark" else "dark")
 
     def _apply(self) -> None:
-        self._application.setPalette(qt_palette(self.colors))
         sheet = style_sheet(self.colors)
-        if self._application.styleSheet() != sheet:  # every widget there is would be polished anew
-            self._application.setStyleSheet(sheet)
+        if self._application.styleSheet() == sheet:  # every widget would be polished anew
+            self._application.setPalette(qt_palette(self.colors))
+            return
+        # In place of another sheet, Qt polishes a widget once for each of its ancestors and for
+        # itself: 0.8 s of processor for the window against 0.11 s by way of no sheet at all.
+        self._application.setStyleSheet("")
+        self._application.setPalette(qt_palette(self.colors))
+        self._application.setStyleSheet(sheet)

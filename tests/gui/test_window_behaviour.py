@@ -1,10 +1,11 @@
 """The window tells what the engine does, allows what is legal, and closes in order."""
 
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication
@@ -242,6 +243,35 @@ def test_flags_of_the_start_hold_for_the_first_opening_only(
     assert first.changes == (("iterations", 50),)
     assert isinstance(second, ResumeRun)
     assert second.changes == ()
+
+
+class StyleChanges(QObject):
+    """Counts how often the style of each widget changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[QObject] = Counter()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.StyleChange:
+            self.counts[watched] += 1
+        return False
+
+
+def test_another_theme_polishes_a_widget_no_more_often_the_deeper_it_lies(
+    painted_room: Room,
+) -> None:
+    """While it trains on a busy machine that was the difference between one second and eight."""
+    changes = StyleChanges()
+    application = QApplication.instance()
+    assert application is not None
+    application.installEventFilter(changes)
+    painted_room.window.theme.toggle()
+    application.removeEventFilter(changes)
+    painted_room.window.theme.toggle()
+    assert changes.counts[painted_room.window.settings_panel.row("opacity_lr")] > 0
+    # once without a sheet and once with the new one; legends have a sheet of their own as well
+    assert max(changes.counts.values()) <= 6
 
 
 def test_the_theme_changes_and_comes_back(painted_room: Room) -> None:
