@@ -51,7 +51,7 @@ struct Ellipse {
           reach_y(s.reach_y),
           a(-2 * double(s.a)),
           b(-double(s.b)),
-          twice_tau(-2 * double(s.threshold)) {
+          twice_tau(-2 * double(s.surely_below())) {
         const double c = -2 * double(s.c);
         determinant = a * c - b * b;
         whole_box = !std::isfinite(twice_tau) || !(determinant > 0);

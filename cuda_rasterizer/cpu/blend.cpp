@@ -30,11 +30,12 @@ struct TileState {
         : color(workspace) {
         if (with_depth) std::memset(depth, 0, sizeof depth);
         std::memset(color, 0, size_t(channels) * tile_pixels * sizeof(Real));
-        for (int y = 0; y < tile_size; ++y) {
-            for (int x = 0; x < tile_size; ++x) {
-                const bool inside = x < g.columns && y < g.rows;
-                transmittance[g.place(x, y)] = inside ? Real(1) : Real(-1);
-                stops[g.place(x, y)] = inside ? list_length : 0;
+        for (Real& t : transmittance) t = Real(1);
+        for (int32_t& stop : stops) stop = list_length;
+        for (int y = 0; y < tile_size && g.cut; ++y) {
+            for (int x = y < g.rows ? g.columns : 0; x < tile_size; ++x) {
+                transmittance[g.place(x, y)] = Real(-1);
+                stops[g.place(x, y)] = 0;
             }
         }
         for (int chunk = 0; chunk < g.chunks; ++chunk)
@@ -60,23 +61,21 @@ struct TileState {
 // Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
 template <typename Real, int Channels, bool Depth>
 inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
-                        const Real* color, int channels, const TileGeometry<Real>& g,
-                        const Limits<Real>& limits, int32_t k) {
+                        const RowDistances<Real>& rows, const Real* color, int channels,
+                        const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
     using Vector = typename Simd<Real>::Vector;
-    const ColumnTerms<Real> column(s, g);
-    const Vector mean_y = broadcast(s.mean_y), c = broadcast(s.c);
-    const Vector opacity = broadcast(s.opacity), depth = broadcast(s.depth);
+    const Vector depth = broadcast(s.depth);
     const int colors = Channels ? Channels : channels;
     Vector fixed_colors[Channels ? Channels : 1];
     for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
-    // First every alpha, then what follows from it (see backward_splat); 0 where the splat does not count.
+    // First every alpha, then what follows from it (see backward_splat).
     Vector alphas[VectorSet<Real>::size];
     int count = 0;
+    const ColumnTerms<Real> columns(s, g);
+    const AlphaTerms<Real> terms(s, limits);
     vectors.for_each([&](int vector) {
-        const Vector y = broadcast(g.row_centers[vector % tile_size]) - mean_y;
-        const Vector exponent = column.exponent(vector / tile_size, c, y);
-        const Alpha<Real> alpha = evaluate_alpha<Real>(opacity, exponent, limits);
-        alphas[count++] = where(alpha.hit, alpha.value);
+        const Vector y = broadcast(rows.y[vector % tile_size]);
+        alphas[count++] = terms.alpha(columns.exponent(vector / tile_size, terms.c, y));
     });
     count = 0;
     vectors.for_each([&](int vector) {
@@ -109,8 +108,9 @@ void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGe
         if (k + 8 < end) __builtin_prefetch(records + t.instance_splats[k + 8]);
         const SplatRecord<Real>& s = records[splat];
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        const VectorSet<Real> vectors = vectors_of(g, s) & state.live;
-        blend_splat<Real, Channels, Depth>(state, vectors, s, color, t.channels, g, limits,
+        const RowDistances<Real> rows(s, g);
+        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
+        blend_splat<Real, Channels, Depth>(state, vectors, s, rows, color, t.channels, g, limits,
                                            int32_t(k - begin));
     }
 }
@@ -121,33 +121,51 @@ const Real* background_of(const TileParams<Real>& t, int64_t pixel) {
     return t.background_per_pixel ? t.background + pixel * t.channels : t.background;
 }
 
-// Channels is the number of colours, or 0 where only the parameters know.
-template <typename Real, int Channels>
+// One vector of pixels, all of them in the image, three colours.
+template <typename Real>
+inline void write_vector(const BlendParams<Real>& p, const TileState<Real>& state, int at, int64_t pixel) {
+    using Vector = typename Simd<Real>::Vector;
+    const Vector transmittance = load<Vector>(state.transmittance + at);
+    const Vector left = maximum(transmittance, -transmittance);
+    Vector colors[3], behind[3] = {};
+    if (p.tiles.background) {
+        const Real* background = background_of(p.tiles, pixel);
+        if (p.tiles.background_per_pixel)
+            split_three<Real>(background, behind);
+        else
+            for (int c = 0; c < 3; ++c) behind[c] = broadcast(background[c]);
+    }
+    for (int c = 0; c < 3; ++c)
+        colors[c] = load<Vector>(state.color + c * tile_pixels + at) + left * behind[c];
+    join_three<Real>(p.color + 3 * pixel, colors);
+    store_anywhere(p.alpha + pixel, Real(1) - left);
+    if (p.transmittance) store_anywhere(p.transmittance + pixel, left);
+    if (p.depth) store_anywhere(p.depth + pixel, load<Vector>(state.depth + at));
+    if (p.stops) std::memcpy(p.stops + pixel, state.stops + at, Simd<Real>::width * sizeof(int32_t));
+}
+
+template <typename Real>
+inline void write_pixel(const BlendParams<Real>& p, const TileState<Real>& state, int at, int64_t pixel) {
+    const int channels = p.tiles.channels;
+    const Real left = std::abs(state.transmittance[at]);
+    const Real* background = background_of(p.tiles, pixel);
+    for (int c = 0; c < channels; ++c)
+        p.color[pixel * channels + c] =
+            state.color[c * tile_pixels + at] + (background ? left * background[c] : Real(0));
+    p.alpha[pixel] = Real(1) - left;
+    if (p.transmittance) p.transmittance[pixel] = left;
+    if (p.depth) p.depth[pixel] = state.depth[at];
+    if (p.stops) p.stops[pixel] = state.stops[at];
+}
+
+template <typename Real>
 void write_tile(const BlendParams<Real>& p, const TileState<Real>& state, const TileGeometry<Real>& g) {
-    const TileParams<Real>& t = p.tiles;
-    const int channels = Channels ? Channels : t.channels;
     for (int y = 0; y < g.rows; ++y) {
-        const int64_t row = int64_t(g.y0 + y) * t.width + g.x0;
-        for (int x = 0; x < g.columns; ++x) {
-            const int at = g.place(x, y);
-            const Real left = std::abs(state.transmittance[at]);
-            const Real* background = background_of(t, row + x);
-            Real* color = p.color + (row + x) * channels;
-            for (int c = 0; c < channels; ++c) {
-                const Real behind = background ? left * background[c] : Real(0);
-                color[c] = state.color[c * tile_pixels + at] + behind;
-            }
-        }
-        for (int x = 0; x < g.columns; x += g.width) {
-            const int at = g.place(x, y), count = g.columns - x < g.width ? g.columns - x : g.width;
-            for (int i = 0; i < count; ++i) {
-                const Real left = std::abs(state.transmittance[at + i]);
-                p.alpha[row + x + i] = Real(1) - left;
-                if (p.transmittance) p.transmittance[row + x + i] = left;
-            }
-            if (p.depth) std::memcpy(p.depth + row + x, state.depth + at, size_t(count) * sizeof(Real));
-            if (p.stops) std::memcpy(p.stops + row + x, state.stops + at, size_t(count) * sizeof(int32_t));
-        }
+        const int64_t row = int64_t(g.y0 + y) * p.tiles.width + g.x0;
+        int x = 0;
+        for (; p.tiles.channels == 3 && x + g.width <= g.columns; x += g.width)
+            write_vector(p, state, g.place(x, y), row + x);
+        for (; x < g.columns; ++x) write_pixel(p, state, g.place(x, y), row + x);
     }
 }
 
@@ -159,7 +177,7 @@ void blend_tile(const BlendParams<Real>& p, int tile, int worker) {
     TileState<Real> state(geometry, t.channels, Depth, int32_t(end - begin),
                           t.workspace + worker * t.workspace_stride);
     blend_list<Real, Channels, Depth>(p, state, geometry, begin, end);
-    write_tile<Real, Channels>(p, state, geometry);
+    write_tile(p, state, geometry);
 }
 
 template <typename Real, bool Depth>

@@ -1,8 +1,9 @@
 // The way back through compositing: back to front, a tile at a time.
 //
 // Transmittance is recovered by division. As the gradient g of a pixel is fixed, what lies behind a splat
-// enters only through one number, S = sum over what is behind of T alpha (c . g), background included; then
-// dL/dalpha = T (c . g) - S / (1 - alpha). Depth and alpha are channels of value z and 1 over background 0.
+// enters only through one number R, the light of what is behind it along g as if nothing were in front: first
+// that of the background, then R = alpha (c . g) + (1 - alpha) R. So dL/dalpha = T (c . g - R). Depth and
+// alpha are channels of value z and 1 over background 0.
 // Each splat leaves six moments of w = dL/dexponent and a sum per channel in a slot of its own for each tile;
 // the slots of a splat are summed in a fixed order afterwards: no atomics, the same bits for any number of
 // threads.
@@ -44,7 +45,7 @@ struct BackwardState {
     static constexpr int vectors = VectorSet<Real>::size;
 
     alignas(64) Real transmittance[tile_pixels];
-    alignas(64) Real behind[tile_pixels];  // S
+    alignas(64) Real behind[tile_pixels];  // R
     alignas(64) Real grad_alpha[tile_pixels];
     alignas(64) Real grad_depth[tile_pixels];
     alignas(64) Integer stops[tile_pixels];
@@ -56,15 +57,16 @@ struct BackwardState {
 
     BackwardState(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g, Real* workspace)
         : grad_color(workspace), sums(workspace + int64_t(p.tiles.channels) * tile_pixels) {
-        if (g.columns < tile_size || g.rows < tile_size) clear(p.tiles.channels);
+        if (g.cut) clear(p.tiles.channels);
         if (!p.grad_alpha) std::memset(grad_alpha, 0, sizeof grad_alpha);
         if (!p.grad_depth) std::memset(grad_depth, 0, sizeof grad_depth);
         if (!p.grad_color) std::memset(grad_color, 0, size_t(p.tiles.channels) * tile_pixels * sizeof(Real));
         for (int y = 0; y < g.rows; ++y) {
-            if (p.tiles.channels == 3)
-                load_row<3>(p, g, y);
-            else
-                load_row<0>(p, g, y);
+            const int64_t row = int64_t(g.y0 + y) * p.tiles.width + g.x0;
+            int x = 0;
+            for (; p.tiles.channels == 3 && x + width <= g.columns; x += width)
+                load_vector(p, g.place(x, y), row + x);
+            for (; x < g.columns; ++x) load_pixel(p, g.place(x, y), row + x);
         }
         wake_vectors(INT32_MAX);
     }
@@ -91,38 +93,63 @@ struct BackwardState {
         std::memset(grad_color, 0, size_t(channels) * tile_pixels * sizeof(Real));
     }
 
-    // Channels is the number of colours, or 0 where only the parameters know.
-    template <int Channels>
-    void load_row(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g, int y) {
+    // One vector of pixels, all of them in the image, three colours.
+    void load_vector(const BlendBackwardParams<Real>& p, int at, int64_t pixel) {
+        using Vector = typename Simd<Real>::Vector;
         const TileParams<Real>& t = p.tiles;
-        const int channels = Channels ? Channels : t.channels;
-        for (int x = 0; x < g.columns; ++x) {
-            const int i = g.place(x, y);
-            const int64_t pixel = int64_t(g.y0 + y) * t.width + g.x0 + x;
-            const Real* background =
-                t.background ? t.background + (t.background_per_pixel ? pixel * channels : 0) : nullptr;
-            Real through = Real(0);
-            for (int c = 0; p.grad_color && c < channels; ++c) {
-                const Real grad = p.grad_color[pixel * channels + c];
-                grad_color[c * tile_pixels + i] = grad;
-                if (background) through += grad * background[c];
+        Vector through{};
+        if (p.grad_color) {
+            Vector grads[3], background[3];
+            split_three<Real>(p.grad_color + 3 * pixel, grads);
+            if (t.background && t.background_per_pixel)
+                split_three<Real>(t.background + 3 * pixel, background);
+            for (int c = 0; c < 3; ++c) {
+                store(grad_color + c * tile_pixels + at, grads[c]);
+                if (!t.background) continue;
+                through = fused(grads[c], t.background_per_pixel ? background[c] : broadcast(t.background[c]),
+                                through);
             }
-            if (p.grad_alpha) grad_alpha[i] = p.grad_alpha[pixel];
-            if (p.grad_depth) grad_depth[i] = p.grad_depth[pixel];
-            transmittance[i] = p.transmittance[pixel];
-            behind[i] = transmittance[i] * through;
-            stops[i] = p.stops[pixel];
-            int32_t& vector_stop = vector_stops[i / width];
-            vector_stop = p.stops[pixel] > vector_stop ? p.stops[pixel] : vector_stop;
         }
+        if (p.grad_alpha) store(grad_alpha + at, load_anywhere<Vector>(p.grad_alpha + pixel));
+        if (p.grad_depth) store(grad_depth + at, load_anywhere<Vector>(p.grad_depth + pixel));
+        store(transmittance + at, load_anywhere<Vector>(p.transmittance + pixel));
+        store(behind + at, through);
+        int32_t longest = 0;
+        for (int i = 0; i < width; ++i) {
+            const int32_t stop = p.stops[pixel + i];
+            stops[at + i] = stop;
+            longest = stop > longest ? stop : longest;
+        }
+        vector_stops[at / width] = longest;
+    }
+
+    void load_pixel(const BlendBackwardParams<Real>& p, int at, int64_t pixel) {
+        const TileParams<Real>& t = p.tiles;
+        const Real* background =
+            t.background ? t.background + (t.background_per_pixel ? pixel * t.channels : 0) : nullptr;
+        Real through = Real(0);
+        for (int c = 0; p.grad_color && c < t.channels; ++c) {
+            const Real grad = p.grad_color[pixel * t.channels + c];
+            grad_color[c * tile_pixels + at] = grad;
+            if (background) through += grad * background[c];
+        }
+        if (p.grad_alpha) grad_alpha[at] = p.grad_alpha[pixel];
+        if (p.grad_depth) grad_depth[at] = p.grad_depth[pixel];
+        transmittance[at] = p.transmittance[pixel];
+        behind[at] = through;
+        stops[at] = p.stops[pixel];
+        int32_t& vector_stop = vector_stops[at / width];
+        vector_stop = p.stops[pixel] > vector_stop ? p.stops[pixel] : vector_stop;
     }
 };
 
 // One splat in one tile, into its slot. Sums have a lane for each column of a vector.
 template <typename Real, int Channels, typename Wanted>
-inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& vectors,
-                           const SplatRecord<Real>& s, const Real* color, int channels,
-                           const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k, Real* slot) {
+[[gnu::always_inline]] inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& vectors,
+                                                  const SplatRecord<Real>& s, const RowDistances<Real>& rows,
+                                                  const Real* color, int channels,
+                                                  const TileGeometry<Real>& g, const Limits<Real>& limits,
+                                                  int32_t k, Real* slot) {
     using Vector = typename Simd<Real>::Vector;
     using Mask = typename Simd<Real>::Mask;
     const int colors = Channels ? Channels : channels;
@@ -134,63 +161,67 @@ inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& ve
     for (int i = 0; i < colors; ++i) color_sum(i) = Vector{};
     Vector w_sum{}, wx_sum{}, wy_sum{}, wxx_sum{}, wxy_sum{}, wyy_sum{};
     Vector depth_sum{}, absolute_x{}, absolute_y{};
-    const ColumnTerms<Real> column(s, g);
-    const Vector mean_y = broadcast(s.mean_y), c = broadcast(s.c), opacity = broadcast(s.opacity);
     const Mask place = Mask{} + k;
     // First every alpha, then what follows from it: the machine looks only so far ahead, and each half being
     // short, it has the next vectors under way while one waits for its exponential.
     Vector values[VectorSet<Real>::size];
     int count = 0;
+    const ColumnTerms<Real> columns(s, g);
+    const AlphaTerms<Real> terms(s, limits);
     vectors.for_each([&](int vector) {
-        const Vector y = broadcast(g.row_centers[vector % tile_size]) - mean_y;
-        const Vector exponent = column.exponent(vector / tile_size, c, y);
-        const Alpha<Real> alpha = evaluate_alpha<Real>(opacity, exponent, limits);
-        values[count++] =
-            where(alpha.hit & (place < load<Mask>(state.stops + vector * g.width)), alpha.value);
+        const auto waits = place < load<Mask>(state.stops + vector * g.width);
+        const Vector y = broadcast(rows.y[vector % tile_size]);
+        values[count++] = where(waits, terms.alpha(columns.exponent(vector / tile_size, terms.c, y)));
     });
     count = 0;
-    vectors.for_each([&](int vector) {
-        const int chunk = vector / tile_size, at = vector * g.width;
-        const Vector y = broadcast(g.row_centers[vector % tile_size]) - mean_y;
-        const Vector value = values[count++];
-        const Vector inverse = Real(1) / (Real(1) - value);
-        const Vector before = load<Vector>(state.transmittance + at) * inverse;
-        const Vector weight = before * value;
-        store(state.transmittance + at, before);
+    for (int chunk = 0; chunk < g.chunks; ++chunk) {
+        // Moments along y of one chunk, whose columns share their distance x.
+        const Vector x = g.distances(s.mean_x, chunk);
+        Vector w_rows{}, wy_rows{};
+        for_each_row(vectors.rows(chunk), [&](int row) {
+            const int at = (chunk * tile_size + row) * g.width;
+            const Vector value = values[count++];
+            const Vector inverse = Real(1) / (Real(1) - value);
+            const Vector before = load<Vector>(state.transmittance + at) * inverse;
+            const Vector weight = before * value;
+            store(state.transmittance + at, before);
 
-        Vector along = load<Vector>(state.grad_alpha + at);
-        for (int i = 0; i < colors; ++i) {
-            const Vector grad = load<Vector>(state.grad_color + i * tile_pixels + at);
-            color_sum(i) = fused(weight, grad, color_sum(i));
-            if (Wanted::geometry) along = fused(broadcast(color[i]), grad, along);
-        }
-        if (!Wanted::geometry) return;
-        if (Wanted::depth) {
-            const Vector grad = load<Vector>(state.grad_depth + at);
-            depth_sum = fused(weight, grad, depth_sum);
-            along = fused(broadcast(s.depth), grad, along);
-        }
-        const Vector behind = load<Vector>(state.behind + at);
-        const Vector grad_alpha = before * along - behind * inverse;
-        store(state.behind + at, fused(weight, along, behind));
+            Vector along = load<Vector>(state.grad_alpha + at);
+            for (int i = 0; i < colors; ++i) {
+                const Vector grad = load<Vector>(state.grad_color + i * tile_pixels + at);
+                color_sum(i) = fused(weight, grad, color_sum(i));
+                if (Wanted::geometry) along = fused(broadcast(color[i]), grad, along);
+            }
+            if (!Wanted::geometry) return;
+            if (Wanted::depth) {
+                const Vector grad = load<Vector>(state.grad_depth + at);
+                depth_sum = fused(weight, grad, depth_sum);
+                along = fused(broadcast(s.depth), grad, along);
+            }
+            const Vector behind = load<Vector>(state.behind + at), step = along - behind;
+            store(state.behind + at, fused(value, step, behind));
 
-        // At the ceiling alpha no longer follows the exponent.
-        const Vector w = where(value < limits.ceiling, grad_alpha * value);
-        const Vector x = column.dx[chunk], wx = w * x, wy = w * y;
-        w_sum += w;
+            // At the ceiling alpha no longer follows the exponent.
+            const Vector w = where(value < limits.ceiling, weight * step);
+            const Vector y = broadcast(rows.y[row]), wy = w * y;
+            w_rows += w;
+            wy_rows += wy;
+            wyy_sum = fused(wy, y, wyy_sum);
+            if (Wanted::absolute) {
+                // The exponent's slope along each axis, times w; signs do not matter.
+                const Vector x_slope = w * fused(broadcast(2 * s.a), x, s.b * y);
+                const Vector y_slope = w * fused(broadcast(s.b), x, 2 * s.c * y);
+                absolute_x += x_slope < Vector{} ? -x_slope : x_slope;
+                absolute_y += y_slope < Vector{} ? -y_slope : y_slope;
+            }
+        });
+        const Vector wx = w_rows * x;
+        w_sum += w_rows;
         wx_sum += wx;
-        wy_sum += wy;
+        wy_sum += wy_rows;
         wxx_sum = fused(wx, x, wxx_sum);
-        wxy_sum = fused(wx, y, wxy_sum);
-        wyy_sum = fused(wy, y, wyy_sum);
-        if (Wanted::absolute) {
-            // The exponent's slope along each axis, times w; signs do not matter.
-            const Vector x_slope = w * fused(broadcast(2 * s.a), x, s.b * y);
-            const Vector y_slope = w * fused(broadcast(s.b), x, 2 * s.c * y);
-            absolute_x += x_slope < Vector{} ? -x_slope : x_slope;
-            absolute_y += y_slope < Vector{} ? -y_slope : y_slope;
-        }
-    });
+        wxy_sum = fused(wy_rows, x, wxy_sum);
+    }
     if constexpr (Wanted::geometry && Channels == 3) {
         const Vector sums[] = {w_sum,   wx_sum,        wy_sum,        wxx_sum,      wxy_sum,
                                wyy_sum, fixed_sums[0], fixed_sums[1], fixed_sums[2]};
@@ -227,13 +258,35 @@ void backward_list(const BlendBackwardParams<Real>& p, BackwardState<Real>& stat
         }
         if (place < state.next_stop) state.wake_vectors(place);
         const SplatRecord<Real>& s = records[splat];
-        const VectorSet<Real> vectors = vectors_of(g, s) & state.live;
+        const RowDistances<Real> rows(s, g);
+        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
         if (vectors.is_empty()) {
             std::memset(slot, 0, size_t(p.slot_size) * sizeof(Real));
             continue;
         }
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        backward_splat<Real, Channels, Wanted>(state, vectors, s, color, t.channels, g, limits, place, slot);
+        backward_splat<Real, Channels, Wanted>(state, vectors, s, rows, color, t.channels, g, limits, place,
+                                               slot);
+    }
+}
+
+// Asks for the pixels of a tile ahead of time: rows so far apart are fetched by no machine of its own accord.
+template <typename Real>
+void prefetch_pixels(const BlendBackwardParams<Real>& p, int tile) {
+    const TileParams<Real>& t = p.tiles;
+    const TileGeometry<Real> g(tile, t.width, t.height);
+    const auto ask = [&](const auto* numbers, int64_t pixel, int channels) {
+        if (!numbers) return;
+        const char* first = reinterpret_cast<const char*>(numbers + pixel * channels);
+        const char* end = reinterpret_cast<const char*>(numbers + (pixel + g.columns) * channels);
+        for (; first < end; first += 64) __builtin_prefetch(first);
+        __builtin_prefetch(end - 1);
+    };
+    for (int y = 0; y < g.rows; ++y) {
+        const int64_t pixel = int64_t(g.y0 + y) * t.width + g.x0;
+        ask(p.grad_color, pixel, t.channels);
+        ask(p.transmittance, pixel, 1);
+        ask(p.stops, pixel, 1);
     }
 }
 
@@ -350,6 +403,7 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
     const auto do_tile = [&](int64_t index, int worker) {
         const int tile = t.tile_order[index];
         const TileGeometry<Real> g(tile, t.width, t.height);
+        if (index + t.workers < tiles) prefetch_pixels(p, t.tile_order[index + t.workers]);
         if (p.grad_background) background_of_tile(p, g, tile);
         const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
         if (!splats || begin == end) return;

@@ -21,6 +21,7 @@ struct TileGeometry {
     static constexpr int chunks = tile_size / width;
 
     int x0, y0, columns, rows;  // columns and rows inside the image
+    bool cut;                   // by the image's edge
     alignas(64) Real row_centers[tile_size];
 
     TileGeometry(int tile, int image_width, int image_height) {
@@ -29,6 +30,7 @@ struct TileGeometry {
         y0 = tile / across * tile_size;
         columns = image_width - x0 < tile_size ? image_width - x0 : tile_size;
         rows = image_height - y0 < tile_size ? image_height - y0 : tile_size;
+        cut = columns < tile_size || rows < tile_size;
         for (int row = 0; row < tile_size; ++row) row_centers[row] = Real(y0 + row) + Real(0.5);
     }
 
@@ -62,10 +64,33 @@ struct VectorSet {
         for (int i = 0; i < word_count; ++i) both.words[i] = words[i] & other.words[i];
         return both;
     }
+    // The rows of one chunk, as bits.
+    uint64_t rows(int chunk) const {
+        const int first = chunk * tile_size;
+        return words[first / 64] >> first % 64 & ((uint64_t(1) << tile_size) - 1);
+    }
     template <typename Body>
     void for_each(const Body& body) const {
         for (int i = 0; i < word_count; ++i)
             for (uint64_t left = words[i]; left; left &= left - 1) body(64 * i + __builtin_ctzll(left));
+    }
+};
+
+// body(row) for every bit.
+template <typename Body>
+inline void for_each_row(uint64_t rows, const Body& body) {
+    for (; rows; rows &= rows - 1) body(__builtin_ctzll(rows));
+}
+
+// Distances along y from a splat's mean to the pixel centres of a tile's rows.
+template <typename Real>
+struct RowDistances {
+    using Vector = typename Simd<Real>::Vector;
+    alignas(64) Real y[tile_size];
+
+    RowDistances(const SplatRecord<Real>& s, const TileGeometry<Real>& g) {
+        for (int row = 0; row < tile_size; row += g.width)
+            store(y + row, load<Vector>(g.row_centers + row) - broadcast(s.mean_y));
     }
 };
 
@@ -76,16 +101,17 @@ constexpr double exponent_error = 2e-6;
 // first and the last pixel centre, reaches the threshold. Along a row it is largest on the ridge, or at the
 // end that is nearer to it. Nothing here branches: which rows a small splat touches cannot be guessed.
 template <typename Real>
-inline VectorSet<Real> vectors_of(const TileGeometry<Real>& g, const SplatRecord<Real>& s) {
+inline VectorSet<Real> vectors_of(const TileGeometry<Real>& g, const SplatRecord<Real>& s,
+                                  const RowDistances<Real>& rows) {
     using Vector = typename Simd<Real>::Vector;
     constexpr int width = TileGeometry<Real>::width, chunks = TileGeometry<Real>::chunks;
     const Vector a = broadcast(s.a), b = broadcast(s.b), c = broadcast(s.c), ridge = broadcast(s.ridge);
-    const Vector threshold = broadcast(s.threshold), error = broadcast(Real(-exponent_error));
-    const Vector mean_y = broadcast(s.mean_y), reach = broadcast(s.reach_y);
+    const Vector threshold = broadcast(s.surely_below());
+    const Vector error = broadcast(Real(-exponent_error)), reach = broadcast(s.reach_y);
     const Vector left = broadcast(Real(g.x0) + Real(0.5)) - broadcast(s.mean_x);
     VectorSet<Real> found;
     for (int row = 0; row < tile_size; row += width) {
-        const Vector y = load<Vector>(g.row_centers + row) - mean_y;
+        const Vector y = load<Vector>(rows.y + row);
         const auto inside = (y <= reach) & (y >= -reach);
         const Vector top = ridge * y, by = b * y, cyy = c * y * y;
         for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -104,14 +130,14 @@ template <typename Real>
 struct ColumnTerms {
     using Vector = typename Simd<Real>::Vector;
     static constexpr int chunks = TileGeometry<Real>::chunks;
-    Vector dx[chunks], square[chunks], slope[chunks];  // a dx^2, or very low outside the reach; b dx
+    Vector square[chunks], slope[chunks];  // a dx^2, or very low outside the reach; b dx
 
     ColumnTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g) {
         const Vector reach = broadcast(s.reach_x), outside = broadcast(Real(-1e30));
         for (int i = 0; i < chunks; ++i) {
-            dx[i] = g.distances(s.mean_x, i);
-            square[i] = (dx[i] <= reach) & (dx[i] >= -reach) ? s.a * dx[i] * dx[i] : outside;
-            slope[i] = s.b * dx[i];
+            const Vector dx = g.distances(s.mean_x, i);
+            square[i] = (dx <= reach) & (dx >= -reach) ? s.a * dx * dx : outside;
+            slope[i] = s.b * dx;
         }
     }
 
@@ -125,10 +151,9 @@ struct ColumnTerms {
 template <typename Real>
 struct Limits {
     using Vector = typename Simd<Real>::Vector;
-    Vector floor, ceiling, stop;
+    Vector ceiling, stop;
 
-    explicit Limits(const CutoffParams& c)
-        : floor(broadcast(Real(c.alpha_floor))), ceiling(broadcast(Real(c.alpha_ceiling))) {
+    explicit Limits(const CutoffParams& c) : ceiling(broadcast(Real(c.alpha_ceiling))) {
         Real limit = Real(c.stop_transmittance);
         // Leaving exactly the limit stops too: the same as demanding the next number above it.
         if (c.stop_inclusive) limit = std::nextafter(limit, Real(1));
@@ -136,24 +161,26 @@ struct Limits {
     }
 };
 
+// What decides alpha, the same for all pixels.
 template <typename Real>
-struct Alpha {
-    typename Simd<Real>::Vector value;      // limited to the ceiling
-    typename Simd<Real>::Vector unlimited;  // opacity times the Gaussian
-    typename Simd<Real>::Mask hit;          // at or above the floor
-};
-
-// The decision that forward and backward must take alike, bit for bit.
-template <typename Real>
-inline Alpha<Real> evaluate_alpha(typename Simd<Real>::Vector opacity, typename Simd<Real>::Vector exponent,
-                                  const Limits<Real>& limits) {
+struct AlphaTerms {
     using Vector = typename Simd<Real>::Vector;
-    Alpha<Real> alpha;
-    alpha.unlimited = opacity * exponential(exponent);
-    alpha.value = minimum(alpha.unlimited, limits.ceiling);
-    alpha.hit = (alpha.value >= limits.floor) & (exponent <= Vector{});
-    return alpha;
-}
+    Vector c, opacity, floor, ceiling;
+
+    AlphaTerms(const SplatRecord<Real>& s, const Limits<Real>& limits)
+        : c(broadcast(s.c)), opacity(broadcast(s.opacity)), ceiling(limits.ceiling) {
+        // Below it alpha is nothing, whatever the alpha floor, and the exponential is not asked.
+        constexpr Real lowest = -87;
+        floor = broadcast(s.threshold > lowest ? s.threshold : lowest);
+    }
+
+    // Limited to the ceiling, and 0 where the splat does not count: the decision that forward and backward
+    // must take alike, bit for bit.
+    Vector alpha(Vector exponent) const {
+        const auto hit = (exponent >= floor) & (exponent <= Vector{});
+        return where(hit, minimum(opacity * exponential(exponent), ceiling));
+    }
+};
 
 }  // namespace SPLATSCOPE_ISA
 }  // namespace splatscope

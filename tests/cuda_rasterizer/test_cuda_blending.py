@@ -205,8 +205,9 @@ def test_the_transmittance_is_recovered_to_the_last_digits_behind_a_thousand_spl
     scene = scenes.random_scene(
         *(5, 2000, 20, 18), scale_range=(0.8, 1.6), opacity_range=(0.004, 0.006)
     )
-    # Divisions as rough as a device's own reciprocal would leave 2e-5.
-    assert_equal_to_the_cpu(scene, limit=1e-6)
+    # Either is within 1.3e-6 of float64, by another order of its sums; divisions as rough as a
+    # device's own reciprocal would leave 2e-5.
+    assert_equal_to_the_cpu(scene, limit=2e-6)
 
 
 @pytest.mark.parametrize("channels", [3, 5])
