@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, QUrl
-from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.elided_label import ElidedLabel, LabelPlace
@@ -20,6 +20,8 @@ from engine.messages import (
     State,
     Stepped,
 )
+from engine.settings import Settings
+from engine.training.schedule import halvings, remaining_steps
 
 REFRESH_MS = 500
 NOTICE_S = 8.0
@@ -46,7 +48,7 @@ class StatusBar(QWidget):
         self._splats = 0
         self._cap_reached = False
         self._device = ""
-        self._iterations = 0
+        self._settings = Settings()
         self._step = 0
         self._folder: Path | None = None
         self._saved_at: tuple[int, float] | None = None
@@ -98,11 +100,11 @@ class StatusBar(QWidget):
         elif isinstance(event, SceneOpened):
             self._forget_run()
         elif isinstance(event, RunStarted):
-            self._device, self._iterations = event.device, int(event.settings["iterations"])
+            self._device, self._settings = event.device, event.settings
             self._step, self._saved_at = event.step, None
             self._show_folder(event.folder)
-        elif isinstance(event, SettingApplied) and event.name == "iterations":
-            self._iterations = int(event.new)
+        elif isinstance(event, SettingApplied) and not event.held:
+            self._settings = self._settings.changed(event.name, event.new)
         elif isinstance(event, Saved):
             self._saved_at = (event.step, time.monotonic())
         else:
@@ -139,10 +141,14 @@ class StatusBar(QWidget):
         self._notice_timer.start(int(NOTICE_S * 1000))
 
     def eta_seconds(self) -> float:
-        """Seconds to the last iteration at the present speed; NaN when not known."""
+        """Seconds to the last iteration; NaN when not known.
+
+        At the present speed, but that steps with larger photos take as much longer as those have
+        more pixels.
+        """
         if self._stepped is None or self._stepped.steps_per_second <= 0:
             return float("nan")
-        return max(0, self._iterations - self._step) / self._stepped.steps_per_second
+        return remaining_steps(self._step, self._settings) / self._stepped.steps_per_second
 
     def refresh(self) -> None:
         """Write the line anew."""
@@ -162,7 +168,8 @@ class StatusBar(QWidget):
         stepped = self._stepped
         if self.state is State.TRAINING and stepped is not None:
             facts.append(f"{stepped.steps_per_second:.1f} steps/s")
-            facts.append(f"ETA {duration(self.eta_seconds())}")
+            rough = "about " if halvings(self._step + 1, self._settings) else ""
+            facts.append(f"ETA {rough}{duration(self.eta_seconds())}")
         if self._splats:
             cap = ", cap reached" if self._cap_reached else ""
             facts.append(counted(self._splats, "splat") + cap)
@@ -194,7 +201,12 @@ class StatusBar(QWidget):
 
     def _open_folder(self) -> None:
         if self._folder is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder.resolve())))
+            place = self._folder.resolve()
+            if QDesktopServices.openUrl(QUrl.fromLocalFile(str(place))):
+                self.show_notice(f"Opening {place} …")
+            else:
+                QGuiApplication.clipboard().setText(str(place))
+                self.show_notice("No file manager answered; the folder's path is copied")
 
     def _clear_notice(self) -> None:
         self.notice.clear()

@@ -83,6 +83,20 @@ def halvings(step: int, settings: Settings) -> int:
     return max(0, faster.coarse_halvings - (step - 1) // faster.coarse_steps)
 
 
+def remaining_steps(step: int, settings: Settings) -> float:
+    """The steps after `step`, each counted by its pixels against those of the next one."""
+    remaining, before = 0.0, step
+    size = halvings(step + 1, settings)
+    for left in range(size, -1, -1):
+        end = settings.run.iterations
+        if left > 0:  # the last step at this size
+            end = settings.faster_steps.coarse_halvings - left + 1
+            end = min(end * settings.faster_steps.coarse_steps, settings.run.iterations)
+        remaining += max(0, end - before) * 4.0 ** (size - left)
+        before = max(before, end)
+    return remaining
+
+
 def grown(step: int, settings: Settings) -> int | None:
     """By what the size of the photos is divided from `step` on, when it was more before."""
     now = halvings(step, settings)

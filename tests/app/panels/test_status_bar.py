@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.status_bar import StatusBar
 from engine.gpu_readings import GpuReading
 from engine.messages import Saved, State
+from engine.settings import Settings
 from tests.app.panels.engine_events import run_started, stepped
 
 
@@ -27,6 +29,26 @@ def test_memory_and_load_of_the_gpu_are_shown_where_the_driver_tells_them(bar):
     bar.handle(dataclasses.replace(stepped([3]), gpu=reading))
     bar.refresh()
     assert "GPU 3.1 GB of 24.0 GB, 87% busy" in bar.facts.toolTip()
+
+
+def test_the_time_left_counts_the_larger_photos_to_come(bar):
+    coarse = Settings().updated({"iterations": 1_000, "coarse_halvings": 2, "coarse_steps": 250})
+    bar.handle(run_started(coarse))
+    bar.handle(stepped([400], speed=10.0))
+    # 100 steps at this size, then 500 with four times the pixels
+    assert bar.eta_seconds() == pytest.approx((100 + 500 * 4) / 10)
+    bar.refresh()
+    assert "ETA about 3 min 30 s" in bar.facts.toolTip()
+    bar.handle(stepped([500], speed=10.0))
+    bar.refresh()
+    assert "ETA 50 s" in bar.facts.toolTip()
+
+
+def test_a_folder_that_no_file_manager_opens_is_told_with_its_path(bar, monkeypatch):
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: False)
+    bar.folder_button.click()
+    assert "No file manager" in bar.notice.toolTip()
+    assert QGuiApplication.clipboard().text() == str(Path("/nowhere/run-1"))
 
 
 def test_where_no_scene_is_open_nothing_is_told_of_the_run_before(bar):
