@@ -66,6 +66,7 @@ class MetricsPanel(Panel):
         self._first_step = 0
         self._zoom: tuple[float, float] | None = None
         self._page = 0
+        self._cursor: float | None = None  # the step at which values are read
         self._repaint_timer = QTimer(self)
         self._repaint_timer.setInterval(REPAINT_INTERVAL_MS)
         self._repaint_timer.setSingleShot(True)
@@ -206,6 +207,14 @@ class MetricsPanel(Panel):
         for plot in self.plots:
             if plot.isVisible():
                 self._draw(plot)
+        self._read_anew()
+
+    def _read_anew(self) -> None:
+        """The curves have moved under the pointer, or the values have changed."""
+        pointed = [plot.pointed_step for plot in self.plots if plot.isVisible()]
+        under = [step for step in pointed if step is not None]
+        if self._cursor is not None:
+            self._share_cursor(under[0] if under else self._cursor)
 
     def _draw(self, plot: Plot) -> None:
         low, high = self._zoom or (-1.0, float(self.history.last_step + 1))
@@ -240,6 +249,7 @@ class MetricsPanel(Panel):
         self._repaint()
 
     def _share_cursor(self, step: float | None) -> None:
+        self._cursor = step
         for plot in self.plots:
             if plot.isVisible():
                 plot.show_cursor(step)

@@ -77,6 +77,7 @@ class Plot(QWidget):
         self._can_log = can_log
         self._curves = tuple(curves)
         self._colors = DARK
+        self._pointer: QPointF | None = None  # in the scene, while the pointer is over the plot
         self._data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._marks: Sequence[Mark] = ()
         self._cursor_step: float | None = None
@@ -205,6 +206,13 @@ class Plot(QWidget):
         self._mark_lines.take(self._marks, colors)
         self.header.set_colors(colors)
 
+    @property
+    def pointed_step(self) -> float | None:
+        """The step that is under the pointer now, however the plot has moved; None without one."""
+        if self._pointer is None or not self._box.sceneBoundingRect().contains(self._pointer):
+            return None
+        return float(self._box.mapSceneToView(self._pointer).x())
+
     def show_cursor(self, step: float | None) -> None:
         """Show the values at a step, or no values."""
         self._cursor_step = step
@@ -293,6 +301,7 @@ class Plot(QWidget):
     def eventFilter(self, watched: object, event: QEvent) -> bool:
         """Notice in the plot's own area when the pointer leaves, double-clicks, or asks a menu."""
         if event.type() == QEvent.Type.Leave:
+            self._pointer = None
             self.hovered.emit(None)
         elif event.type() == QEvent.Type.MouseButtonDblClick:
             self.all_asked.emit()
@@ -308,8 +317,10 @@ class Plot(QWidget):
         step = (high - low) / 50
         match event.key():
             case Qt.Key.Key_Left:
+                self._pointer = None  # from here on the keys say where
                 self.hovered.emit(max(at - step, low))
             case Qt.Key.Key_Right:
+                self._pointer = None
                 self.hovered.emit(min(at + step, high))
             case Qt.Key.Key_Plus | Qt.Key.Key_Equal:
                 self.zoomed.emit(at - (at - low) / 2, at + (high - at) / 2)
@@ -368,8 +379,8 @@ class Plot(QWidget):
         self.zoomed.emit(*self.view_range)
 
     def _follow_pointer(self, position: QPointF) -> None:
-        inside = self._box.sceneBoundingRect().contains(position)
-        self.hovered.emit(float(self._box.mapSceneToView(position).x()) if inside else None)
+        self._pointer = position
+        self.hovered.emit(self.pointed_step)
 
     # --- writing --------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from app.panels.plot_header import Curve
 MOST_LINES = 9
 
 Points = tuple[np.ndarray, np.ndarray]
+NO_POINTS: Points = (np.empty(0), np.empty(0))
 
 
 def reading_text(
@@ -22,21 +23,25 @@ def reading_text(
     colors: Palette,
 ) -> str:
     """Lines of rich text about `step` and the marks within `reach` steps; "" without points."""
-    lines = []
-    shown_step: float | None = None
-    for curve in curves:
-        x, y = data.get(curve.key, (np.empty(0), np.empty(0)))
-        index = nearest(x, step)
-        if index is None:
-            continue
-        if shown_step is None or not curve.dots:
-            shown_step = float(x[index])
+    found = [
+        (curve, *points, index)
+        for curve in curves
+        if (index := nearest((points := data.get(curve.key, NO_POINTS))[0], step)) is not None
+    ]
+    if not found:
+        return ""
+    # the step of a line, which has one for every place; else of the dots
+    shown_step = next((float(x[i]) for curve, x, _, i in found if not curve.dots), None)
+    if shown_step is None:
+        _, x, _, index = found[0]
+        shown_step = float(x[index])
+    lines = [f"step {shown_step:,.0f}"]
+    for curve, x, y, index in found:
         color = getattr(colors, curve.color)
         value = f"{y[index]:,.{curve.digits}g}" if y[index] < 1e4 else f"{y[index]:,.0f}"
-        lines.append(f'<span style="color:{color}">{curve.word} {value}</span>')
-    if shown_step is None:
-        return ""
-    lines.insert(0, f"step {shown_step:,.0f}")
+        elsewhere = curve.dots and x[index] != shown_step
+        at = f" (step {x[index]:,.0f})" if elsewhere else ""
+        lines.append(f'<span style="color:{color}">{curve.word} {value}{at}</span>')
     for mark in marks:
         if abs(mark.step - step) <= reach:
             is_change = mark.kind in (MarkKind.CHANGE, MarkKind.LOSS)

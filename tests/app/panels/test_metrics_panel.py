@@ -220,6 +220,37 @@ def test_values_under_the_pointer_are_read_in_every_plot(panel: MetricsPanel, qt
     assert panel.loss.reading == ""
 
 
+def test_a_held_out_value_of_another_step_is_named_with_that(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.handle(stepped(range(1, 301)))
+    panel.handle(Evaluated(1, 250, 21.0, 0.8, ()))
+    drawn(panel, qtbot)
+    panel.psnr.hovered.emit(180.0)
+    first, held_out = panel.psnr.reading.split("<br>")[:2]
+    assert first.startswith("step 1")  # a mean of the steps round 180
+    assert "21 (step 250)" in held_out
+
+
+def test_what_is_read_follows_the_pointer_when_the_plot_moves_on(
+    panel: MetricsPanel, qtbot: QtBot
+) -> None:
+    panel.handle(stepped(range(1, 101)))
+    drawn(panel, qtbot)
+    scene = panel.loss._view.scene()
+    scene.sigMouseMoved.emit(panel.loss._box.mapViewToScene(QPointF(60.0, 0.1)))
+    assert "step 60" in panel.loss.reading
+    panel.handle(stepped(range(101, 1_001)))
+    drawn(panel, qtbot)
+    pointed = panel.loss.pointed_step
+    assert pointed is not None
+    assert pointed > 400
+    read = panel.loss.reading.split("<br>")[0].removeprefix("step ").replace(",", "")
+    # what is drawn is a mean of so many steps as share a pixel
+    assert float(read) == pytest.approx(pointed, abs=1_000 / panel.loss.columns + 1)
+    assert panel.splats._cursor.value() == pytest.approx(pointed)
+
+
 def test_a_logarithmic_loss_is_drawn_by_its_logarithm_and_read_as_it_is(
     panel: MetricsPanel, qtbot: QtBot
 ) -> None:
