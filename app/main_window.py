@@ -159,6 +159,7 @@ class MainWindow(QMainWindow):
         self.photos_panel.photo_chosen.connect(viewport.go_to_photo)
         self.photos_panel.list.clicked.connect(viewport.take_focus)  # for F, H, [ and ]
         viewport.photo_changed.connect(self.photos_panel.show_chosen)
+        self.settings_panel.preset_loaded.connect(self.progress_strip.expect_preset)
         self.settings_panel.undo_changed.connect(self._set_undo)
         self.restart_strip.posted.connect(session.post)
         self.finished_strip.continued.connect(self.commands.continue_for)

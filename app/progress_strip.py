@@ -1,5 +1,6 @@
 """How far the run is: a bar over the iterations with marks of what happens and happened when."""
 
+import dataclasses
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
@@ -77,6 +78,15 @@ def name_places(
     return places
 
 
+@dataclasses.dataclass(frozen=True)
+class Tweak:
+    """What the user changed, in a word, and how."""
+
+    step: int
+    name: str
+    deed: str
+
+
 class ProgressStrip(QWidget):
     """A slim bar; hover it for the words."""
 
@@ -90,7 +100,8 @@ class ProgressStrip(QWidget):
         self.settings: Settings | None = None
         self.step = 0
         self._marks: list[tuple[int, str]] = []
-        self._tweaks: list[tuple[int, str]] = []
+        self._tweaks: list[Tweak] = []
+        self._preset, self._of_preset = "", set[str]()  # a loaded one, and what is yet to come
         self._saves: list[int] = []
 
     def sizeHint(self) -> QSize:
@@ -113,8 +124,9 @@ class ProgressStrip(QWidget):
             self._clear()
             self._set_settings(event.settings)
             self._set_step(event.step)
-        elif isinstance(event, SettingApplied) and self.settings is not None and not event.held:
-            self._set_settings(self.settings.changed(event.name, event.new))
+        elif isinstance(event, SettingApplied) and self.settings is not None:
+            if not event.held:
+                self._set_settings(self.settings.changed(event.name, event.new))
             self._mark(event)
         elif isinstance(event, HistoryRead):
             self._take_history(event)
@@ -125,13 +137,23 @@ class ProgressStrip(QWidget):
         self.update()
 
     def _mark(self, event: SettingApplied) -> None:
-        if event.step > 0:
-            self._tweaks.append((event.step, setting_info(event.name).label))
+        tweak = Tweak(event.step, setting_info(event.name).label, "changed")
+        if event.name in self._of_preset:
+            self._of_preset.remove(event.name)
+            tweak = Tweak(event.step, f"preset {self._preset}", "loaded")
+        else:
+            self._of_preset.clear()  # the engine answers to a whole preset at once
+        if event.step > 0 and not event.held and self._tweaks[-1:] != [tweak]:
+            self._tweaks.append(tweak)
+
+    def expect_preset(self, name: str, settings: frozenset[str]) -> None:
+        """The changes of these settings that come next are one: a preset was loaded."""
+        self._preset, self._of_preset = name, set(settings)
 
     def _take_history(self, event: HistoryRead) -> None:
         self._saves = list(event.saved_steps)
         for happening in event.happenings:
-            if isinstance(happening, SettingApplied) and not happening.held:
+            if isinstance(happening, SettingApplied):
                 self._mark(happening)
 
     def set_colors(self, colors: Palette) -> None:
@@ -163,7 +185,7 @@ class ProgressStrip(QWidget):
 
     def words_at(self, x: float) -> str:
         """What lies at `x` px, a line each; how far the run is where nothing does."""
-        changes = [(step, f"{name} changed") for step, name in self._tweaks]
+        changes = [(tweak.step, f"{tweak.name} {tweak.deed}") for tweak in self._tweaks]
         saves = [(step, "checkpoint") for step in self._saves]
         if self.settings is not None:
             per_step = (self.width() - 2 * SIDE) / int(self.settings["iterations"])
@@ -227,8 +249,8 @@ class ProgressStrip(QWidget):
 
     def _paint_tweaks(self, painter: QPainter, per_step: float) -> None:
         metrics = QFontMetricsF(painter.font())
-        for i, (step, name) in enumerate(self._tweaks):
-            x = SIDE + step * per_step
+        for i, tweak in enumerate(self._tweaks):
+            x = SIDE + tweak.step * per_step
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(self.colors.changed))
             tip, wide = QPointF(x, BAR_TOP - 3), 4.0
@@ -236,7 +258,7 @@ class ProgressStrip(QWidget):
                 QPolygonF([tip, tip + QPointF(-wide, -7.0), tip + QPointF(wide, -7.0)])
             )
             if i == len(self._tweaks) - 1:
-                width = metrics.horizontalAdvance(name)
+                width = metrics.horizontalAdvance(tweak.name)
                 left = x + 8 if x + 8 + width < self.width() - SIDE else x - 8 - width
                 painter.setPen(QColor(self.colors.changed))
-                painter.drawText(QPointF(left, BAR_TOP - 5), name)
+                painter.drawText(QPointF(left, BAR_TOP - 5), tweak.name)

@@ -68,10 +68,14 @@ class Choice(QComboBox):
         event.ignore()
 
 
+STAYS = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
+
+
 class ValueField(QLineEdit):
     """A line for one value; Escape takes back what was typed."""
 
     abandoned = Signal()
+    left = Signal()  # for another part of the window
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -110,6 +114,12 @@ class ValueField(QLineEdit):
         super().focusInEvent(event)
         if event.reason() != Qt.FocusReason.MouseFocusReason:
             self.selectAll()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Say that the user went elsewhere; a menu or another window is no such place."""
+        super().focusOutEvent(event)
+        if event.reason() not in STAYS:
+            self.left.emit()
 
 
 class ResetDot(QToolButton):

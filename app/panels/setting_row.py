@@ -33,6 +33,7 @@ from engine.setting_info import Applies, SettingInfo, Value
 POST_INTERVAL_MS = 100
 HEAD_SPACING = 4
 BADGE_FRAME_PX = 18  # padding and border on both sides
+ERROR_STAYS_MS = 8_000  # after the field with a refused text was left
 KEY_GESTURE_MS = 700  # key strokes closer than this are one gesture
 APPLIES_WORDS = {
     Applies.NOW: "Takes hold at the next step.",
@@ -72,6 +73,10 @@ class SettingRow(QWidget):
         self._gesture_timer.setInterval(KEY_GESTURE_MS)
         self._gesture_timer.setSingleShot(True)
         self._gesture_timer.timeout.connect(self._end_gesture)
+        self._error_timer = QTimer(self)
+        self._error_timer.setInterval(ERROR_STAYS_MS)
+        self._error_timer.setSingleShot(True)
+        self._error_timer.timeout.connect(self._forget_error)
         self._build()
         self.show_value(info.default)
 
@@ -79,6 +84,9 @@ class SettingRow(QWidget):
 
     def show_value(self, value: Value) -> None:
         """Show a value that did not come from this row; an edit in progress is left alone."""
+        if self._has_error and value != self.value and self.field is not None:
+            self.field.setModified(False)  # what was refused is older
+            self.show_error("")
         self.value = value
         if self.slider is not None and self._scale is not None and not self._is_dragging():
             with QSignalBlocker(self.slider):
@@ -231,6 +239,7 @@ class SettingRow(QWidget):
         self.field.setFixedWidth(self.field.fontMetrics().horizontalAdvance("30,000 steps") + 20)
         self.field.editingFinished.connect(self._take_field)
         self.field.abandoned.connect(self._abandon_text)
+        self.field.left.connect(self._leave_field)
         line.addWidget(self.field)
         return line
 
@@ -297,6 +306,18 @@ class SettingRow(QWidget):
 
     def _abandon_text(self) -> None:
         self._settle_field(self.value)
+
+    def _leave_field(self) -> None:
+        """Show the value in force again where the text was refused, and for a while say why."""
+        if self._has_error and self.field is not None:
+            self.field.setModified(False)
+            set_role(self.field, "")
+            self._write_field(self.value)
+            self._error_timer.start()
+
+    def _forget_error(self) -> None:
+        if self.field is not None and not self.field.isModified():
+            self.show_error("")
 
     def _settle_field(self, value: Value) -> None:
         if self.field is not None:

@@ -171,6 +171,16 @@ class ChangeHistory:
             )
         del self._done[: -self.LIMIT]
 
+    @property
+    def gesture_to_undo(self) -> int:
+        """The gesture that `undo` would take back; 0 without one."""
+        return self._done[-1].gesture if self._done else 0
+
+    @property
+    def gesture_to_redo(self) -> int:
+        """The gesture that `redo` would do again; 0 without one."""
+        return self._undone[-1].gesture if self._undone else 0
+
     def undo(self) -> dict[str, Value]:
         """The values to go back to, by name; empty when there is nothing to undo."""
         if not self._done:

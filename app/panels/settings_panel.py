@@ -37,6 +37,7 @@ from engine.presets import CLASSIC, load_preset, nearest_preset
 from engine.setting_info import Value
 from engine.settings import Settings, setting_info
 
+PresetBase = tuple[str, Settings, str]  # name, values, why that one
 BADGE_INTERVAL_MS = 500
 PRESETS_TIP = "Presets, and the changes made to one"
 
@@ -46,6 +47,7 @@ class SettingsPanel(Panel):
 
     start_values_changed = Signal(object)  # Settings, before a run starts
     summary_changed = Signal(str)  # such as "classic + 2 changes"
+    preset_loaded = Signal(str, object)  # in a run: name, and the settings that it changes
     undo_changed = Signal(bool, bool)  # can undo, can redo
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -60,6 +62,7 @@ class SettingsPanel(Panel):
         self._progress: dict[str, RowProgress] = {}
         self._refusals: dict[str, str] = {}
         self._history = ChangeHistory()
+        self._loads: dict[int, tuple[PresetBase, PresetBase]] = {}  # by gesture: before, after
         self._step = 0
         self._splats = 0
         self._cap_reached = False
@@ -89,6 +92,7 @@ class SettingsPanel(Panel):
         self._settings = settings
         self._take_base(preset, base, reason)
         self._history.clear()
+        self._loads.clear()
         self._show_values()
 
     def _take_base(self, preset: str, base: Settings, reason: str = "") -> None:
@@ -109,17 +113,38 @@ class SettingsPanel(Panel):
 
     def undo(self) -> None:
         """Set the values back that the last gesture changed; in a run, a new change."""
-        self._set_values(self._history.undo(), next(gesture_numbers), remember=False)
+        loaded = self._loads.get(self._history.gesture_to_undo)
+        self._go_back(loaded and loaded[0], self._history.undo())
 
     def redo(self) -> None:
         """Set the values again that were undone last."""
-        self._set_values(self._history.redo(), next(gesture_numbers), remember=False)
+        loaded = self._loads.get(self._history.gesture_to_redo)
+        self._go_back(loaded and loaded[1], self._history.redo())
+
+    def _go_back(self, base: PresetBase | None, values: Mapping[str, Value]) -> None:
+        """Set `values`, which were or are measured against `base` where that is another one."""
+        if base is not None:
+            self._take_base(*base)
+            self._tell_preset(values)
+        self._set_values(values, next(gesture_numbers), remember=False)
 
     def load_preset(self, name: str, settings: Settings) -> None:
         """Take all values of a preset; in a run each difference is posted."""
+        before, gesture = self._preset_base, next(gesture_numbers)
         self._take_base(name, settings, "Chosen in the menu; scenes opened next begin with it.")
-        self._set_values(settings.differences(self._settings), next(gesture_numbers))
+        self._loads[gesture] = before, self._preset_base
+        values = settings.differences(self._settings)
+        self._tell_preset(values)
+        self._set_values(values, gesture)
         self._show_values()
+
+    @property
+    def _preset_base(self) -> PresetBase:
+        return self._preset, self._base, self.preset_reason
+
+    def _tell_preset(self, values: Mapping[str, Value]) -> None:
+        if self._run_open and values:
+            self.preset_loaded.emit(self._preset, frozenset(values))
 
     def set_cap_reached(self, reached: bool) -> None:
         """Whether the splat cap has stopped the growth, for its row."""
@@ -174,6 +199,7 @@ class SettingsPanel(Panel):
         self._refusals.clear()
         self._changed_early.clear()
         self._history.clear()
+        self._loads.clear()
         self._run_open = True
         self._show_values()
         self._set_values(early, next(gesture_numbers))

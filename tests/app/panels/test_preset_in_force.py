@@ -39,6 +39,23 @@ def test_a_preset_chosen_by_hand_needs_no_reason(desk: Desk) -> None:
     assert WHY not in tip(desk)
 
 
+def test_taking_a_preset_back_brings_the_name_of_the_one_before(desk: Desk) -> None:
+    desk.begin_run()
+    told: list[tuple[str, frozenset[str]]] = []
+    desk.panel.preset_loaded.connect(lambda *what: told.append(what))
+    desk.panel.load_preset("classic", Settings())
+    desk.type("opacity_lr", "0.03")
+    desk.panel.undo()
+    assert desk.panel.summary == "classic"
+    desk.panel.undo()
+    assert desk.panel.summary == "cpu-fast"
+    assert WHY in tip(desk)
+    desk.panel.redo()
+    assert desk.panel.summary == "classic"
+    differing = frozenset(Settings().differences(FAST))
+    assert told == [("classic", differing), ("cpu-fast", differing), ("classic", differing)]
+
+
 def test_a_resumed_run_is_measured_against_the_preset_that_it_came_from(desk: Desk) -> None:
     desk.begin_run(Settings().changed("opacity_lr", 0.05), step=700)
     assert desk.panel.summary == "classic + 1 change"

@@ -25,6 +25,25 @@ def words(strip: ProgressStrip, step: int) -> str:
     return strip.words_at(SIDE + step * PER_STEP)
 
 
+def test_a_loaded_preset_is_one_mark_with_its_name(strip: ProgressStrip) -> None:
+    strip.expect_preset("classic", frozenset({"opacity_lr", "scale_lr", "test_every"}))
+    strip.handle(SettingApplied(1, 70, "opacity_lr", 0.05, 0.1))
+    strip.handle(SettingApplied(1, 70, "test_every", 8, 4, held=True))
+    strip.handle(SettingApplied(1, 70, "scale_lr", 0.005, 0.01))
+    strip.handle(SettingApplied(1, 80, "scale_lr", 0.01, 0.02))
+    assert words(strip, 70) == "preset classic loaded at step 70"
+    assert words(strip, 80) == "scale changed at step 80"
+
+
+def test_a_setting_changed_by_hand_is_not_taken_for_what_a_preset_was_refused(
+    strip: ProgressStrip,
+) -> None:
+    strip.expect_preset("classic", frozenset({"opacity_lr"}))
+    strip.handle(SettingApplied(1, 70, "scale_lr", 0.005, 0.01))
+    strip.handle(SettingApplied(1, 80, "opacity_lr", 0.05, 0.1))
+    assert words(strip, 80) == "opacity changed at step 80"
+
+
 def test_a_run_that_goes_on_has_the_marks_of_before(strip: ProgressStrip) -> None:
     changed = SettingApplied(1, 40, "opacity_lr", 0.05, 0.1)
     held = SettingApplied(1, 20, "test_every", 8, 4, held=True)

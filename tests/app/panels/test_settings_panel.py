@@ -15,7 +15,7 @@ from engine.messages import (
     State,
     StateChanged,
 )
-from engine.settings import all_settings
+from engine.settings import Settings, all_settings
 from tests.app.panels.desk import Desk
 from tests.app.panels.engine_events import run_started, stepped
 
@@ -64,6 +64,36 @@ def test_a_wrong_value_is_told_beside_the_field_and_not_posted(desk: Desk) -> No
     desk.type("opacity_lr", "0.05")
     assert row.note_text == ""
     assert len(desk.posted) == 1
+
+
+def test_a_refused_value_gives_way_to_the_one_in_force_when_the_field_is_left(
+    desk: Desk, qtbot: QtBot
+) -> None:
+    desk.begin_run()
+    row = desk.row("opacity_lr")
+    field, other = row.field, desk.row("scale_lr").field
+    assert field is not None
+    assert other is not None
+    desk.panel.activateWindow()
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    desk.type("opacity_lr", "7")
+    assert field.text() == "7"
+    other.setFocus()
+    assert field.text() == "0.025"
+    assert field.property("role") == ""
+    assert "“7” cannot be used" in row.note_text  # for a while, so that it can be read
+    row._error_timer.timeout.emit()
+    assert row.note_text == ""
+    assert desk.posted == []
+
+
+def test_a_refused_value_gives_way_to_one_that_comes_from_elsewhere(desk: Desk) -> None:
+    desk.begin_run()
+    desk.type("opacity_lr", "7")
+    desk.panel.load_preset("mine", Settings().changed("opacity_lr", 0.1))
+    assert desk.text("opacity_lr") == "0.1"
+    assert desk.row("opacity_lr").note_text == ""
 
 
 def test_escape_takes_back_what_was_typed(desk: Desk) -> None:
