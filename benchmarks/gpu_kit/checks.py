@@ -112,6 +112,7 @@ def drawn(scene: SplatScene, device: torch.device, backend: str, **options: Any)
     rendering = rasterize(*moved.splats, **options, background=moved.background, backend=backend)
     rendering.means_2d.retain_grad()
     random = torch.Generator().manual_seed(17)
+    assert rendering.depth is not None
     pictures = (rendering.color, rendering.alpha, rendering.depth)
     seeds = [(torch.rand(p.shape, generator=random) - 0.5).to(device) for p in pictures]
     torch.autograd.backward(pictures, seeds)

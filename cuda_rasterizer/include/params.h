@@ -3,7 +3,7 @@
 // Pointers are to contiguous arrays in row-major order unless a stride is named. The caller owns every
 // array and keeps it alive until the call returns. A null pointer among the outputs means that nobody
 // asks for it; other null pointers are allowed only where said. `Real` is float or double; both give
-// the same layout, which `native.py` mirrors and checks at load.
+// the same layout, which `native_structs.py` mirrors and `native.py` checks at load.
 #pragma once
 
 #if !defined(__CUDACC_RTC__)  // which has no such header; cuda/dialect.h brings the types

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
-from engine.dataset.geometry import camera_extent as camera_extent
+from engine.dataset.geometry import camera_extent
 from engine.dataset.scene import Scene
 from engine.settings import Settings
 

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from cuda_rasterizer import Rendering, StepGuard, l1_ssim
 from engine.cameras import Camera
-from engine.dataset.initial_points import camera_extent, initial_points
+from engine.dataset.geometry import camera_extent
+from engine.dataset.initial_points import initial_points
 from engine.dataset.scene import Scene
 from engine.errors import SettingError, TrainingError
 from engine.memory import is_out_of_memory
