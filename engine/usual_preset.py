@@ -22,7 +22,5 @@ def usual_preset(backend: str = "auto") -> PresetChoice:
     if (resolve_backend("auto") if backend == "auto" else backend) == "cuda":
         return PresetChoice(CLASSIC, "A GPU does the work, so the published recipe is used.")
     return PresetChoice(
-        CPU_FAST,
-        f"No GPU does the work, so steps that a CPU is faster with are used; the preset {CLASSIC} "
-        "is the published recipe.",
+        CPU_FAST, f"No GPU does the work, so cheaper steps than the published {CLASSIC} are used."
     )

@@ -23,6 +23,7 @@ LEVELS = {
     "Errors": logging.ERROR,
 }
 TAIL_LINES = 200
+TOLD_BY_EVENTS = "engine.session"  # all that this logger says comes as an event too
 
 
 class _Records(QObject):
@@ -40,6 +41,8 @@ class WindowLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand a record on; called in the thread that logs."""
+        if record.name == TOLD_BY_EVENTS:
+            return
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text += f" ({record.exc_info[1]!r})"
@@ -113,8 +116,9 @@ class LogPanel(Panel):
         self.copy_button.setText("Copy diagnostics")
 
     def _open_folder(self) -> None:
-        if self._log_folder is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._log_folder)))
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._log_folder))):
+            words = f"No file manager answered; the log files lie in {self._log_folder}"
+            self.add(LogLine(logging.WARNING, words))
 
     def _set_level(self, word: str) -> None:
         self._level = LEVELS[word]

@@ -7,7 +7,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from engine.errors import ExportError
-from engine.run.atomic_file import atomic_file, disk_error
+from engine.run.atomic_file import atomic_file, disk_error, other_place
 
 
 def write_png(path: Path, pixels: UInt8[np.ndarray, "h w 4"]) -> None:
@@ -21,5 +21,5 @@ def write_png(path: Path, pixels: UInt8[np.ndarray, "h w 4"]) -> None:
             Image.fromarray(pixels).convert("RGB").save(handle, format="PNG")
     except OSError as error:
         raise ExportError(
-            disk_error(path, error) + " Free some space or choose another folder.", path=path
+            f"{disk_error(path, error)} {other_place(error, 'folder')}.", path=path
         ) from error

@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.dataset.scene import SceneFrame
 from engine.errors import ExportError
 from engine.ply import PlyError, read_ply, write_ply_in_phases
-from engine.run.atomic_file import atomic_file, disk_error
+from engine.run.atomic_file import atomic_file, disk_error, other_place
 from engine.training.gaussians import SH_C0, Gaussians
 
 REST_COEFFICIENTS = 15  # degrees 1 to 3
@@ -67,8 +67,8 @@ def write_splats_in_phases(
             yield from write_ply_in_phases(handle, {"vertex": rows[:count]}, CHUNK)
     except OSError as error:
         raise ExportError(
-            disk_error(path, error) + " Free some space or choose another place; what stood there "
-            "before is unchanged.",
+            f"{disk_error(path, error)} {other_place(error)}; what stood there before is "
+            "unchanged.",
             path=path,
         ) from error
     return Written(splats=count, dropped=len(rows) - count)

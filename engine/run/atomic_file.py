@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 TEMPORARY_SUFFIX = ".part"
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _FLUSHES_NO_FOLDER = {errno.EINVAL, errno.EBADF, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
@@ -53,3 +54,9 @@ def disk_error(path: Path, error: OSError) -> str:
     """A sentence for the user about a file that could not be written."""
     reason = error.strerror or str(error)
     return f"{path} could not be written: {reason}."
+
+
+def other_place(error: OSError, kind: str = "place") -> str:
+    """What to do about it where there is a choice, to be followed by a full stop or more."""
+    room = "Free some space or choose" if error.errno in _NO_ROOM else "Choose"
+    return f"{room} another {kind}"

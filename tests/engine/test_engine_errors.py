@@ -114,6 +114,16 @@ def test_a_view_that_cannot_be_drawn_fails_once_and_training_can_go_on(
     assert len(driver.all(m.Failed)) == 1
 
 
+def test_an_export_into_a_missing_folder_says_nothing_of_space(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    driver.open(scene, tmp_path / "run", ENDLESS)
+    failed = driver.ask(m.Export(tmp_path / "nowhere" / "splats.ply"), m.Failed)
+    assert "No such file or directory" in failed.message
+    assert "Choose another place" in failed.message
+    assert "space" not in failed.message
+
+
 def test_a_full_disk_stops_no_training_and_spoils_no_old_file(
     driver: Driver, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +137,9 @@ def test_a_full_disk_stops_no_training_and_spoils_no_old_file(
     assert "No space left on device" in failed.message
     assert failed.path is not None
     assert not failed.path.exists()
-    assert "No space left" in driver.ask(m.Export(good), m.Failed).message
+    message = driver.ask(m.Export(good), m.Failed).message
+    assert "No space left" in message
+    assert "Free some space or choose another place" in message
     assert good.read_bytes() == before
     known = driver.steps
     driver.until(lambda: driver.steps > known + 3)

@@ -215,6 +215,18 @@ def test_log_records_of_any_thread_reach_the_window(log_panel: LogPanel, qtbot: 
     assert "after the end" not in log_panel.view.toPlainText()
 
 
+def test_a_notice_of_the_engine_is_one_line(log_panel: LogPanel, qtbot: QtBot) -> None:
+    log_panel.attach()
+    try:
+        logging.getLogger("engine.session").info("Photos are large.")  # as Session.notice does
+        log_panel.handle(Noticed(1, "Photos are large."))
+        logging.getLogger("engine.scene_loader").warning("after it")
+        qtbot.waitUntil(lambda: "after it" in log_panel.view.toPlainText(), timeout=2_000)
+    finally:
+        log_panel.detach()
+    assert log_panel.view.toPlainText().count("Photos are large.") == 1
+
+
 def test_copied_diagnostics_tell_what_is_needed_and_name_nobody(log_panel: LogPanel) -> None:
     home = str(Path.home())
     log_panel.handle(run_started())
