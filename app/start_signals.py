@@ -1,13 +1,13 @@
 """Ctrl+C and a polite kill while the program starts, where nothing is open yet, and while it ends.
 
-Set before anything slow is imported, so no Qt here. Once the program's loop is about to turn,
-`interrupts` takes over: it closes the window, which saves first.
+Set before anything slow is imported, so no Qt here, and not even `typing`. Once the program's loop
+is about to turn, `interrupts` takes over: it closes the window, which saves first.
 """
 
+import os
 import signal
-from types import FrameType
-from typing import NoReturn
 
+_STANDARD_ERROR = 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -17,7 +17,10 @@ def exit_code(number: int) -> int:
 
 
 def end_the_start() -> None:
-    """Let both signals end the program at once, with their exit codes and no traceback."""
+    """Let both signals end the program at once, with their exit codes and no traceback.
+
+    Ctrl+C is answered with the line that the command line has for it later.
+    """
     for number in SIGNALS:
         signal.signal(number, _end)
 
@@ -37,5 +40,10 @@ def pass_over() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
+def _end(number: int, frame: object) -> None:
+    if number == signal.SIGINT:
+        try:  # noqa: SIM105  contextlib takes longer to import than all else here
+            os.write(_STANDARD_ERROR, b"splatscope: interrupted.\n")
+        except OSError:  # it is closed: nobody wants to know
+            pass
     raise SystemExit(exit_code(number))

@@ -63,7 +63,7 @@ def test_ctrl_c_while_the_program_starts_ends_it_at_once_without_a_traceback(
 
     wait_until(heeds_ctrl_c, "a handler of SIGINT")
     os.kill(program.pid, signal.SIGINT)
-    assert end_of(program) == (130, "")
+    assert end_of(program) == (130, "splatscope: interrupted.\n")
 
 
 @pytest.mark.parametrize(

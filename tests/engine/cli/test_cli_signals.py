@@ -14,7 +14,7 @@ import pytest
 
 from engine import cli, cli_train
 from engine.run.run_folder import RunFolder
-from tests.child_process import BUSY_SECONDS
+from tests.child_process import BUSY_SECONDS, PROJECT, run_python
 from tests.engine.cli.commands import SHORT, Capture, strict, wait_for_steps
 
 
@@ -135,6 +135,28 @@ def test_ctrl_c_is_heeded_while_torch_loads_though_the_shell_had_it_ignored(
     assert out == ""
     assert "Traceback" not in err
     assert "interrupted" in err.splitlines()[-1]
+
+
+def test_ctrl_c_before_the_command_line_is_imported_is_told_as_later() -> None:
+    program = (
+        "import os, signal, sys, app.__main__\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'engine.cli':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['splatscope', 'doctor']\n"
+        "sys.exit(app.__main__.main())\n"
+    )
+    ended = run_python("-c", program)
+    assert (ended.returncode, ended.stderr) == (130, "splatscope: interrupted.\n")
+
+
+def test_little_is_imported_before_ctrl_c_is_heeded() -> None:
+    """Python's own start aside: Ctrl+C would print a traceback of whatever is being imported."""
+    program = "import sys, app.__main__; print('typing' in sys.modules, 're' in sys.modules)"
+    ended = run_python("-S", "-c", program, variables={"PYTHONPATH": str(PROJECT)})
+    assert ended.stdout.split() == ["False", "False"], ended.stderr
 
 
 def test_ctrl_c_while_the_libraries_clean_up_is_passed_over() -> None:
