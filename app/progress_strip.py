@@ -1,6 +1,8 @@
 """How far the run is: a bar over the iterations with marks of what happens and happened when."""
 
 import dataclasses
+import itertools
+import operator
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
@@ -152,9 +154,12 @@ class ProgressStrip(QWidget):
 
     def _take_history(self, event: HistoryRead) -> None:
         self._saves = list(event.saved_steps)
-        for happening in event.happenings:
-            if isinstance(happening, SettingApplied):
-                self._mark(happening)
+        applied = [past for past in event.happenings if isinstance(past, SettingApplied)]
+        changes = [past for past in applied if not past.held and past.step > 0]
+        for step, group in itertools.groupby(changes, operator.attrgetter("step")):
+            names = {past.name for past in group}
+            label = setting_info(names.pop()).label if len(names) == 1 else f"{len(names)} settings"
+            self._tweaks.append(Tweak(step, label, "changed"))
 
     def set_colors(self, colors: Palette) -> None:
         """Another theme."""

@@ -47,7 +47,9 @@ def test_a_setting_changed_by_hand_is_not_taken_for_what_a_preset_was_refused(
 def test_a_run_that_goes_on_has_the_marks_of_before(strip: ProgressStrip) -> None:
     changed = SettingApplied(1, 40, "opacity_lr", 0.05, 0.1)
     held = SettingApplied(1, 20, "test_every", 8, 4, held=True)
-    strip.handle(history_read(60, held, changed, saved=(50, 60)))
+    together = [SettingApplied(1, 45, name, 0.1, 0.2) for name in ("opacity_lr", "scale_lr")]
+    strip.handle(history_read(60, held, changed, *together, saved=(50, 60)))
+    assert words(strip, 45) == "2 settings changed at step 45"
     assert words(strip, 40) == "opacity changed at step 40"
     assert words(strip, 50) == "checkpoint at step 50"
     assert "at step 20" not in words(strip, 20).splitlines()[0]
