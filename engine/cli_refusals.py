@@ -9,14 +9,16 @@ import contextlib
 
 from engine.cli_flags import given_changes, given_values, user_path
 from engine.errors import SettingError
+from engine.resolution import require_sensible_width
 from engine.resume_rules import require_same_origin
 from engine.run.run_folder import RunFolder, require_usable
 from engine.scene_names import require_existing, scene_path
+from engine.settings import Settings
 
 
 def refuse_early(arguments: argparse.Namespace) -> None:
     """Raise the EngineError that the command would end with; SettingError for bad arguments."""
-    given_values(arguments)
+    require_sensible_width(Settings().updated(given_values(arguments)))
     if arguments.word == "train":
         _refuse_training(arguments)
     reports_all = arguments.word == "check" and arguments.json  # a missing scene is a finding there

@@ -15,12 +15,11 @@ from engine.dataset.photo_files import is_mask_name
 from engine.dataset.photo_matching import MatchedPhoto, match_photos
 from engine.dataset.posed_files import PosedFiles
 from engine.dataset.scene import LARGEST_COORDINATE, Finding, Scene
-from engine.errors import SceneError, SettingError
+from engine.errors import SceneError
 from engine.ply import PlyError
+from engine.resolution import require_sensible_width
 from engine.settings import Settings
 from engine.wording import counted
-
-_SMALLEST_WIDTH = 16  # pixels; smaller photos can be had by a divisor
 
 
 def load_scene(
@@ -39,7 +38,7 @@ def load_scene(
     loading = Loading(progress, cancelled)
     with contextlib.suppress(RuntimeError):  # ~name of nobody: then it is a name like any other
         path = path.expanduser()
-    _require_sensible_width(settings)
+    require_sensible_width(settings)
     try:
         return _load(path.absolute(), settings, loading)
     except PlyError as error:
@@ -47,18 +46,6 @@ def load_scene(
     except OSError as error:
         message = f"{error.filename or path} cannot be read: {error.strerror or error}."
         raise SceneError(message, path=path) from error
-
-
-def _require_sensible_width(settings: Settings) -> None:
-    """A number that is not one of the divisors is a width, which 3 or 16 was hardly meant to be."""
-    resolution = settings.scene.resolution
-    if resolution in (0, 1, 2, 4, 8) or resolution >= _SMALLEST_WIDTH:
-        return
-    raise SettingError(
-        f"resolution is {resolution}; expected 1, 2, 4 or 8, which divide the size of the photos, "
-        f"or a width of at least {_SMALLEST_WIDTH} pixels, or 0.",
-        value=resolution,
-    )
 
 
 def _load(path: Path, settings: Settings, loading: Loading) -> Scene:

@@ -44,6 +44,7 @@ def test_what_can_be_refused_without_torch_is_refused_before_it_is_imported(
         (["render", "some.ply", "demo", *train[2:], "--gpu", "x"], 2, "gpu is 'x'"),
         (["check", "nowhere"], 1, "nowhere does not exist"),
         (["check", "demo", "--resolution", "-3"], 2, "resolution is -3"),
+        (["check", "demo", "--resolution", "3"], 2, "a width of at least 16 pixels"),
         (["doctor", "--jsn"], 2, "did you mean --json"),
     ]
     arguments = json.dumps([arguments for arguments, _, _ in refused])
