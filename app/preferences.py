@@ -18,6 +18,7 @@ import platformdirs
 VERSION = 1
 FILE_NAME = "preferences.json"
 RECENT_LIMIT = 12
+TITLE_PX = 32  # what a desktop's frame may take above a window
 LEAST_VISIBLE_PX = 80  # of a window's title, so that it can be taken hold of
 
 log = logging.getLogger(__name__)
@@ -115,6 +116,9 @@ def clamped(geometry: Rectangle, screens: Sequence[Rectangle]) -> Rectangle:
         if is_reachable and across * down > seen:
             best, seen = (x, y, w, h), across * down
     x, y, w, h = best or screens[0]
+    if height > h - TITLE_PX:  # or the title would be above the screen
+        y, h = y + TITLE_PX, h - TITLE_PX
+        top = max(top, y)
     width, height = min(width, w), min(height, h)
     if best is None:
         return x + (w - width) // 2, y + (h - height) // 2, width, height

@@ -117,13 +117,13 @@ def test_a_folder_that_is_gone_gives_way_to_home(tmp_path: Path) -> None:
         # the title bar is above the screen
         ((100, -500, 1_200, 600), [SCREEN], (360, 240, 1_200, 600)),
         # stored on a screen with twice as many points, as before QT_SCALE_FACTOR=2
-        ((80, 50, 1_600, 1_000), [(0, 0, 800, 500)], (0, 0, 800, 500)),
+        ((80, 50, 1_600, 1_000), [(0, 0, 800, 500)], (0, 32, 800, 468)),
         ((1_500, 700, 900, 600), [SCREEN], (1_020, 480, 900, 600)),
         # on two screens: into the one that has most of it
         ((1_800, 50, 1_200, 600), [SCREEN, SECOND], (1_920, 50, 1_200, 600)),
         # larger than any screen
-        ((0, 0, 5_000, 3_000), [SCREEN], (0, 0, 1_920, 1_080)),
-        ((-9_000, 0, 5_000, 3_000), [SECOND], (1_920, 0, 1_280, 720)),
+        ((0, 0, 5_000, 3_000), [SCREEN], (0, 32, 1_920, 1_048)),
+        ((-9_000, 0, 5_000, 3_000), [SECOND], (1_920, 32, 1_280, 688)),
     ],
 )
 def test_a_window_comes_back_where_it_can_be_reached(
