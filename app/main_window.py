@@ -54,8 +54,11 @@ from engine.messages import (
     HistoryRead,
     LoadingProgressed,
     Noticed,
+    OpenScene,
     Pause,
     Refined,
+    Restart,
+    ResumeRun,
     RunStarted,
     Saved,
     SceneOpened,
@@ -69,6 +72,9 @@ from engine.messages import (
 LEAVE_ANYWAY_MS = 3_000  # after "close without saving", for an engine that gives no answer
 # refusals that only say that what was asked for is so already
 ALREADY_SO = {Start: State.TRAINING, Pause: State.PAUSED, Stop: State.FINISHED}
+
+# what a user waits for: a line that goes after some seconds would leave an idle window
+OPENING = (OpenScene, ResumeRun, Restart)
 
 
 class MainWindow(QMainWindow):
@@ -226,7 +232,9 @@ class MainWindow(QMainWindow):
 
     def _tell(self, event: Event) -> None:
         """A quiet line for what needs no more than that."""
-        if isinstance(event, CommandRefused):
+        if isinstance(event, CommandRefused) and isinstance(event.command, OPENING):
+            self.error_cards.show_problem(Problem(event.reason, is_of_scene=True))
+        elif isinstance(event, CommandRefused):
             if ALREADY_SO.get(type(event.command)) is not self.session.state:
                 self.status.show_notice(event.reason)
         elif isinstance(event, Noticed):

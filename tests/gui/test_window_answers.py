@@ -1,5 +1,7 @@
 """What the window says while it loads, at the end of a run, and to quick clicks."""
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QFocusEvent
@@ -14,6 +16,7 @@ from engine.messages import (
     ContinueFor,
     Finished,
     LoadingProgressed,
+    OpenScene,
     Pause,
     Refined,
     SettingApplied,
@@ -110,6 +113,17 @@ def test_quick_clicks_on_pause_alternate_and_nobody_is_scolded(painted_room: Roo
     enter(room, State.PAUSED)
     tell(room, CommandRefused(room.session.run_id, Stop(), "There is nothing to stop."))
     assert "nothing to stop" in room.window.status.notice.text()
+
+
+def test_a_scene_that_is_refused_says_so_until_the_user_has_read_it(painted_room: Room) -> None:
+    room, window = painted_room, painted_room.window
+    reason = (
+        "The run folder there/run-1 cannot be made: Read-only file system. Choose another place."
+    )
+    tell(room, CommandRefused(room.session.run_id, OpenScene(Path("there")), reason))
+    assert window.error_cards.isVisible()
+    assert reason in " ".join(label.text() for label in window.error_cards.findChildren(QLabel))
+    assert window.status.notice.text() == ""
 
 
 def test_a_reached_splat_cap_is_told_in_its_row_and_in_the_status(painted_room: Room) -> None:
