@@ -122,8 +122,8 @@ def test_a_scene_that_is_refused_says_so_until_the_user_has_read_it(painted_room
     )
     tell(room, CommandRefused(room.session.run_id, OpenScene(Path("there")), reason))
     assert window.error_cards.isVisible()
-    assert reason in " ".join(label.text() for label in window.error_cards.findChildren(QLabel))
-    assert window.status.notice.text() == ""
+    assert [card.problem.message for card in window.error_cards.cards] == [reason]
+    assert reason not in window.status.notice.text()
 
 
 def test_a_reached_splat_cap_is_told_in_its_row_and_in_the_status(painted_room: Room) -> None:
