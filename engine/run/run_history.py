@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def read_history(folder: RunFolder, run_id: int, step: int) -> ReadHistory:
     measured = [row for row in rows if math.isfinite(_number(row.get("psnr")))]
     changes, damaged = _changes(folder.journal_path, run_id, step)
     happenings = [*changes, *_happenings(rows, run_id)]
-    happenings.sort(key=_step_of)
+    happenings.sort(key=operator.attrgetter("step"))
     history = HistoryRead(
         run_id=run_id,
         steps=_frozen(np.array([row["step"] for row in rows], dtype=np.int64)),
@@ -131,7 +132,3 @@ def _column(rows: list[dict[str, Any]], name: str) -> np.ndarray:
 def _frozen(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
-
-
-def _step_of(event: Event) -> int:
-    return int(getattr(event, "step"))  # noqa: B009  every one of these has a step

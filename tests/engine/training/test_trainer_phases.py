@@ -106,11 +106,15 @@ def test_the_model_is_not_changed_by_hand_while_a_step_is_under_way() -> None:
     trainer.apply_setting("opacity_lr", 0.1)
 
 
-def test_time_that_others_take_between_phases_is_not_training_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("engine.training.stopwatch.time.perf_counter", lambda: clock[0])
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What a stopwatch reads, in its one place."""
+    seconds = [0.0]
+    monkeypatch.setattr("engine.training.stopwatch.time.perf_counter", lambda: seconds[0])
+    return seconds
+
+
+def test_time_that_others_take_between_phases_is_not_training_time(clock: list[float]) -> None:
     trainer = make_trainer()
     for _ in trainer.phases():
         clock[0] += 100.0
@@ -118,10 +122,8 @@ def test_time_that_others_take_between_phases_is_not_training_time(
 
 
 def test_time_that_others_take_within_a_phase_is_not_training_time(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("engine.training.stopwatch.time.perf_counter", lambda: clock[0])
     trainer = make_trainer()
     original = trainer_module.l1_ssim
 
@@ -135,10 +137,8 @@ def test_time_that_others_take_within_a_phase_is_not_training_time(
 
 
 def test_what_the_device_did_for_others_while_a_step_waited_is_not_training_time(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("engine.training.stopwatch.time.perf_counter", lambda: clock[0])
     trainer = make_trainer()
     original = trainer_module.l1_ssim
 
