@@ -3,9 +3,19 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 pytest_plugins = ["tests.cuda_emulator.fixtures", "tests.splitting"]
+
+# the same examples each time and no limit to any of them: others may keep the machine busy
+hypothesis.settings.register_profile(
+    "shared machine",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("shared machine")
 
 
 @pytest.fixture(scope="session")

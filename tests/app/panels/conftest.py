@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.panels.settings_panel import SettingsPanel
 from tests.app.panels.desk import Desk
 from tests.leak_checks import no_timer_is_left, no_window_is_left
+from tests.settling import show
 
 __all__ = ["no_timer_is_left", "no_window_is_left"]
 
@@ -42,6 +43,5 @@ def desk(qtbot: QtBot) -> Desk:
     qtbot.addWidget(panel)
     panel.resize(280, 700)
     panel.list.set_closed_groups([])
-    panel.show()
-    qtbot.waitExposed(panel)
+    show(qtbot, panel)
     return Desk(panel)

@@ -14,7 +14,7 @@ from app.panels.metrics_history import (
 )
 
 
-@settings(deadline=None, max_examples=50)  # shared cores
+@settings(max_examples=50)
 @given(blocks=st.lists(st.integers(0, 90), max_size=30))
 def test_a_table_of_any_length_stays_bounded_and_keeps_the_mean(blocks: list[int]) -> None:
     table = Table(("step", "value"), capacity=64)

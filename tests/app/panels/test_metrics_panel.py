@@ -1,11 +1,12 @@
 import dataclasses
+import time
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.palette import DARK, LIGHT
@@ -21,6 +22,7 @@ from engine.messages import (
     State,
 )
 from tests.app.panels.engine_events import history_read, photo, run_started, scene_opened, stepped
+from tests.settling import LIMIT_MS, show, wait_for_layout
 
 
 @pytest.fixture
@@ -28,14 +30,13 @@ def panel(qtbot: QtBot) -> MetricsPanel:
     panel = MetricsPanel()
     qtbot.addWidget(panel)
     panel.resize(800, 240)
-    panel.show()
-    qtbot.waitExposed(panel)
+    show(qtbot, panel)
     panel.handle(run_started())
     return panel
 
 
 def drawn(panel: MetricsPanel, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: not panel.is_stale, timeout=3_000)
+    qtbot.waitUntil(lambda: not panel.is_stale, timeout=LIMIT_MS)
 
 
 def test_curves_are_drawn_from_no_more_points_than_pixels(
@@ -87,12 +88,12 @@ def test_nothing_is_drawn_while_hidden_and_all_of_it_when_shown(
     panel.handle(stepped(range(1, 101)))
     qtbot.wait(REPAINT_INTERVAL_MS + 100)
     assert len(panel.loss.data("total")[0]) == 0
-    panel.show()
+    show(qtbot, panel)
     drawn(panel, qtbot)
     assert len(panel.loss.data("total")[0]) == 100
 
 
-def test_plots_are_drawn_at_most_twice_a_second(
+def test_plots_are_drawn_at_most_once_a_second(
     panel: MetricsPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn(panel, qtbot)
@@ -105,11 +106,12 @@ def test_plots_are_drawn_at_most_twice_a_second(
         draw(marks)  # type: ignore[arg-type]
 
     monkeypatch.setattr(panel.loss, "set_marks", counted)
+    begin = time.monotonic()
     for step in range(1, 61):
         panel.handle(stepped([step]))
         qtbot.wait(20)
-    # At least 1.2 s have passed; a loaded machine only makes the drawings fewer per event.
-    assert 1 <= count <= 60 / 5
+    intervals = (time.monotonic() - begin) * 1000 / REPAINT_INTERVAL_MS
+    assert 1 <= count <= intervals / 0.95  # Qt's timers may be 5 % early
 
 
 def test_curves_go_with_the_run_that_they_were_of(panel: MetricsPanel, qtbot: QtBot) -> None:
@@ -292,7 +294,7 @@ def test_plots_share_places_where_there_is_little_room(
         return [plot.title for plot in panel.plots if plot.isVisible()]
 
     panel.resize(width, 240)
-    qtbot.waitUntil(lambda: shown() == pages[0], timeout=20_000)
+    qtbot.waitUntil(lambda: shown() == pages[0], timeout=LIMIT_MS)
     for number, page in enumerate(pages):
         assert shown() == page
         buttons = [button for button in panel.turn_buttons if button.isVisible()]
@@ -378,11 +380,15 @@ def test_a_plot_is_read_and_zoomed_with_keys(panel: MetricsPanel, qtbot: QtBot) 
 def test_no_word_of_a_legend_is_cut(panel: MetricsPanel, qtbot: QtBot, width: int) -> None:
     panel.handle(scene_opened([photo(str(number), held_out=True) for number in range(120)]))
     panel.resize(width, 240)
-    QApplication.processEvents()
-    for plot in panel.plots:
-        if plot.isVisible():
-            for label in plot.findChildren(QLabel):
-                if label.isVisible() and label.text().startswith("●"):
-                    assert label.width() >= label.sizeHint().width(), label.text()
-                    right = label.mapTo(plot, label.rect().topRight()).x()
-                    assert right < plot.width(), label.text()
+
+    def every_word_is_whole() -> None:
+        assert panel.width() == width
+        for plot in panel.plots:
+            if plot.isVisible():
+                for label in plot.findChildren(QLabel):
+                    if label.isVisible() and label.text().startswith("●"):
+                        assert label.width() >= label.sizeHint().width(), label.text()
+                        right = label.mapTo(plot, label.rect().topRight()).x()
+                        assert right < plot.width(), label.text()
+
+    wait_for_layout(qtbot, every_word_is_whole)

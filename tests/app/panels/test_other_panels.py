@@ -32,13 +32,13 @@ from engine.messages import (
 )
 from engine.states import LEGAL
 from tests.app.panels.engine_events import run_started, scene_opened, stepped
+from tests.settling import LIMIT_MS, settle, show
 
 
 def shown(qtbot: QtBot, panel: Panel) -> None:
     qtbot.addWidget(panel)
     panel.resize(280, 300)
-    panel.show()
-    qtbot.waitExposed(panel)
+    show(qtbot, panel)
 
 
 @pytest.fixture
@@ -206,12 +206,14 @@ def test_log_records_of_any_thread_reach_the_window(log_panel: LogPanel, qtbot: 
     try:
         worker = threading.Thread(target=logger.error, args=("worker says %s", "hello"))
         worker.start()
-        worker.join(5)
-        qtbot.waitUntil(lambda: "worker says hello" in log_panel.view.toPlainText(), timeout=2_000)
+        worker.join()
+        qtbot.waitUntil(
+            lambda: "worker says hello" in log_panel.view.toPlainText(), timeout=LIMIT_MS
+        )
     finally:
         log_panel.detach()
     logger.error("after the end")
-    QGuiApplication.processEvents()
+    settle()
     assert "after the end" not in log_panel.view.toPlainText()
 
 
@@ -221,7 +223,7 @@ def test_a_notice_of_the_engine_is_one_line(log_panel: LogPanel, qtbot: QtBot) -
         logging.getLogger("engine.session").info("Photos are large.")  # as Session.notice does
         log_panel.handle(Noticed(1, "Photos are large."))
         logging.getLogger("engine.scene_loader").warning("after it")
-        qtbot.waitUntil(lambda: "after it" in log_panel.view.toPlainText(), timeout=2_000)
+        qtbot.waitUntil(lambda: "after it" in log_panel.view.toPlainText(), timeout=LIMIT_MS)
     finally:
         log_panel.detach()
     assert log_panel.view.toPlainText().count("Photos are large.") == 1

@@ -17,6 +17,8 @@ from engine.dataset.scene import Finding
 from engine.errors import SceneError
 from engine.messages import Evaluated, PhotoScore, State
 from tests.app.panels.engine_events import photo, run_started, scene_opened
+from tests.child_process import BUSY_SECONDS
+from tests.settling import LIMIT_MS, settle, show
 
 Read = Callable[[Path, int, bool], np.ndarray]
 MANY = 3_000
@@ -34,7 +36,7 @@ class Reader:
 
     def __call__(self, path: Path, size: int, rotate_by_exif: bool) -> np.ndarray:
         self.begun.set()
-        self.gate.wait(5)
+        self.gate.wait(BUSY_SECONDS)
         self.threads.add(threading.current_thread().name)
         self.read_names.append(path.name)
         if "broken" in path.name:
@@ -52,8 +54,7 @@ def panel(qtbot: QtBot, reader: Reader) -> PhotosPanel:
     panel = PhotosPanel(read_thumbnail=reader)
     qtbot.addWidget(panel, before_close_func=lambda p: p.loader.cancel())
     panel.resize(240, 600)
-    panel.show()
-    qtbot.waitExposed(panel)
+    show(qtbot, panel)
     return panel
 
 
@@ -73,9 +74,9 @@ def test_thumbnails_are_read_beside_the_window_and_only_for_rows_in_sight(
 ) -> None:
     panel.handle(scene_opened([photo(f"{number:05d}.jpg") for number in range(MANY)]))
     qtbot.waitUntil(
-        lambda: panel.model.index(0).data(int(Role.THUMBNAIL)) is not None, timeout=5_000
+        lambda: panel.model.index(0).data(int(Role.THUMBNAIL)) is not None, timeout=LIMIT_MS
     )
-    assert panel.loader.wait(5)
+    assert panel.loader.wait(BUSY_SECONDS)
     assert reader.threads == {"thumbnails"}
     assert len(reader.read_names) < 40  # a panel 600 px high shows about ten rows
 
@@ -86,12 +87,11 @@ def test_the_next_of_3000_photos_comes_at_once(panel: PhotosPanel, qtbot: QtBot)
     panel.photo_chosen.connect(chosen.append)
     slowest = 0.0
     for _ in range(20):
-        begin = time.perf_counter()
+        begin = time.thread_time()
         panel.choose_next()
-        slowest = max(slowest, time.perf_counter() - begin)
+        slowest = max(slowest, time.thread_time() - begin)
     assert chosen == list(range(20))
-    # The bar is 100 ms; only the order of magnitude is asserted on a loaded machine.
-    assert slowest < 1.0
+    assert slowest < 1.0  # of the processor's time; the bar is 0.1 s on an idle machine
     panel.show_chosen(0)
     panel.choose_previous()
     assert chosen[-1] == MANY - 1
@@ -202,10 +202,10 @@ def test_a_photo_that_cannot_be_decoded_is_told_and_not_tried_again(
     panel.handle(scene_opened([photo("broken.jpg")]))
     tooltip = int(Qt.ItemDataRole.ToolTipRole)
     qtbot.waitUntil(
-        lambda: "cannot be decoded" in panel.model.index(0).data(tooltip), timeout=5_000
+        lambda: "cannot be decoded" in panel.model.index(0).data(tooltip), timeout=LIMIT_MS
     )
     panel.list.viewport().repaint()
-    assert panel.loader.wait(5)
+    assert panel.loader.wait(BUSY_SECONDS)
     assert reader.read_names == ["broken.jpg"]
 
 
@@ -214,14 +214,14 @@ def test_a_photo_that_is_read_and_not_yet_told_of_is_not_read_again(
 ) -> None:
     loader = ThumbnailLoader(reader)
     loader.request(0, Path("a.jpg"), True)
-    assert loader.wait(5)  # read, and this thread has not been told
+    assert loader.wait(BUSY_SECONDS)  # read, and this thread has not been told
     loader.request(0, Path("a.jpg"), True)
-    with qtbot.waitSignal(loader.loaded):
+    with qtbot.waitSignal(loader.loaded, timeout=LIMIT_MS):
         pass
-    assert loader.wait(5)
+    assert loader.wait(BUSY_SECONDS)
     assert reader.read_names == ["a.jpg"]
     loader.request(0, Path("a.jpg"), True)  # told and lost: it may be wished for again
-    with qtbot.waitSignal(loader.loaded):
+    with qtbot.waitSignal(loader.loaded, timeout=LIMIT_MS):
         pass
     assert reader.read_names == ["a.jpg"] * 2
 
@@ -231,16 +231,16 @@ def test_another_scene_forgets_the_wishes_of_the_first(
 ) -> None:
     reader.gate.clear()
     panel.handle(scene_opened([photo(f"old-{number}.jpg") for number in range(50)]))
-    qtbot.wait(50)
+    qtbot.waitUntil(reader.begun.is_set, timeout=LIMIT_MS)
     panel.set_state(State.LOADING)
     assert names(panel) == []
     panel.handle(scene_opened([photo("new.jpg")]))
-    qtbot.wait(50)
+    settle()
     reader.gate.set()
     qtbot.waitUntil(
-        lambda: panel.model.index(0).data(int(Role.THUMBNAIL)) is not None, timeout=5_000
+        lambda: panel.model.index(0).data(int(Role.THUMBNAIL)) is not None, timeout=LIMIT_MS
     )
-    assert panel.loader.wait(5)
+    assert panel.loader.wait(BUSY_SECONDS)
     assert len([name for name in reader.read_names if name.startswith("old")]) <= 1
 
 
@@ -250,13 +250,13 @@ def test_a_photo_at_the_place_of_one_being_read_for_another_scene_is_read_too(
     loader = ThumbnailLoader(reader)
     reader.gate.clear()
     loader.request(0, Path("old.jpg"), False)
-    assert reader.begun.wait(5)
+    assert reader.begun.wait(BUSY_SECONDS)
     loader.cancel()
     loader.request(0, Path("new.jpg"), False)
     loader.request(0, Path("new.jpg"), False)
-    with qtbot.waitSignal(loader.loaded, timeout=5_000):
+    with qtbot.waitSignal(loader.loaded, timeout=LIMIT_MS):
         reader.gate.set()
-    assert loader.wait(5)
+    assert loader.wait(BUSY_SECONDS)
     assert reader.read_names == ["old.jpg", "new.jpg"]
 
 
@@ -266,13 +266,13 @@ def test_the_latest_page_is_served_first_from_its_top_and_old_wishes_are_dropped
     loader = ThumbnailLoader(reader)
     reader.gate.clear()
     loader.request(0, Path("0.jpg"), False)
-    assert reader.begun.wait(5)
+    assert reader.begun.wait(BUSY_SECONDS)
     for page in (range(1, WAITING_LIMIT + 11), range(500, 505)):
         for index in page:
             loader.request(index, Path(f"{index}.jpg"), False)
         qtbot.wait(20)  # the page is painted; the event loop turns
     reader.gate.set()
-    assert loader.wait(5)
+    assert loader.wait(BUSY_SECONDS)
     latest = [f"{index}.jpg" for index in range(500, 505)]
     earlier = [f"{index}.jpg" for index in range(16, WAITING_LIMIT + 11)]
     assert reader.read_names == ["0.jpg", *latest, *earlier]
@@ -280,10 +280,10 @@ def test_the_latest_page_is_served_first_from_its_top_and_old_wishes_are_dropped
 
 def test_no_thread_is_left_when_the_wishes_are_served(reader: Reader, qtbot: QtBot) -> None:
     loader = ThumbnailLoader(reader)
-    with qtbot.waitSignal(loader.loaded, timeout=5_000) as seen:
+    with qtbot.waitSignal(loader.loaded, timeout=LIMIT_MS) as seen:
         loader.request(4, Path("a.jpg"), False)
     assert seen.args[0] == 4
-    assert loader.wait(5)
+    assert loader.wait(BUSY_SECONDS)
     assert "thumbnails" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -293,12 +293,12 @@ def test_real_thumbnails_are_read_from_files(tmp_path: Path, qtbot: QtBot) -> No
     file = tmp_path / "photo.png"
     Image.new("RGB", (400, 300), (255, 0, 0)).save(file)
     loader = ThumbnailLoader()
-    with qtbot.waitSignal(loader.loaded, timeout=5_000) as seen:
+    with qtbot.waitSignal(loader.loaded, timeout=LIMIT_MS) as seen:
         loader.request(0, file, False)
     picture = seen.args[1]
     assert (picture.width(), picture.height()) == (144, 108)
     assert picture.pixelColor(70, 50).name() == "#ff0000"
-    assert loader.wait(5)
+    assert loader.wait(BUSY_SECONDS)
 
 
 def test_held_out_photos_carry_a_bar_in_the_palette_of_the_theme(

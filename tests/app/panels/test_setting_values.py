@@ -48,7 +48,7 @@ def test_the_default_is_on_the_slider_and_not_at_its_very_end_by_mistake(
 
 
 @pytest.mark.parametrize("info", WITH_SLIDER, ids=ids)
-@settings(deadline=None, max_examples=30)  # shared cores; 30 draws for each of 30 settings
+@settings(max_examples=30)  # 30 draws for each of 30 settings
 @given(share=st.floats(0, 1))
 def test_a_value_from_the_slider_goes_back_to_about_its_position(
     info: SettingInfo, share: float

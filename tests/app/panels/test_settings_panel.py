@@ -5,7 +5,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QSlider, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.setting_row import POST_INTERVAL_MS
 from engine.messages import (
     CommandRefused,
     PruneNow,
@@ -18,6 +17,7 @@ from engine.messages import (
 from engine.settings import Settings, all_settings
 from tests.app.panels.desk import Desk
 from tests.app.panels.engine_events import run_started, stepped
+from tests.settling import LIMIT_MS, wait_for_layout
 
 
 def test_every_declared_setting_has_a_row_with_name_and_meaning(desk: Desk) -> None:
@@ -76,7 +76,7 @@ def test_a_refused_value_gives_way_to_the_one_in_force_when_the_field_is_left(
     assert other is not None
     desk.panel.activateWindow()
     field.setFocus()
-    qtbot.waitUntil(field.hasFocus)
+    qtbot.waitUntil(field.hasFocus, timeout=LIMIT_MS)
     desk.type("opacity_lr", "7")
     assert field.text() == "7"
     other.setFocus()
@@ -125,8 +125,7 @@ def test_a_drag_posts_at_most_ten_times_a_second_and_always_its_end(
     for position in range(300, 420):
         slider.setSliderPosition(position)
     assert len(desk.posted) == 1  # the first at once, the rest wait for their time
-    qtbot.wait(POST_INTERVAL_MS + 50)
-    assert len(desk.posted) == 2
+    qtbot.waitUntil(lambda: len(desk.posted) == 2, timeout=LIMIT_MS)
     slider.setSliderPosition(500)
     slider.setSliderDown(False)
     commands = [command for command in desk.posted if isinstance(command, SetSetting)]
@@ -278,14 +277,14 @@ def test_the_cap_below_the_count_offers_a_prune(desk: Desk, qtbot: QtBot) -> Non
     row.note.button.click()
     assert isinstance(desk.posted[-1], PruneNow)
     desk.panel.handle(Refined(1, 4, 0, 0, 50_000, 121_204, by_hand=True))
-    qtbot.waitUntil(lambda: row.note_text == "", timeout=2_000)
+    qtbot.waitUntil(lambda: row.note_text == "", timeout=LIMIT_MS)
 
 
 def test_the_position_row_shows_the_rate_in_force(desk: Desk, qtbot: QtBot) -> None:
     desk.begin_run()
     desk.panel.handle(stepped([1, 2], position_lr=4 * 1.5e-4))
     row = desk.row("position_lr_start")
-    qtbot.waitUntil(lambda: row.note_text == "in force now: 1.5e-4", timeout=2_000)
+    qtbot.waitUntil(lambda: row.note_text == "in force now: 1.5e-4", timeout=LIMIT_MS)
 
 
 def test_a_refine_setting_tells_when_it_took_hold(desk: Desk, qtbot: QtBot) -> None:
@@ -296,10 +295,12 @@ def test_a_refine_setting_tells_when_it_took_hold(desk: Desk, qtbot: QtBot) -> N
     row = desk.row("gradient_threshold")
     assert row.badge_text == "next refine · step 4,300"
     desk.panel.handle(Refined(1, 4_300, 1, 1, 1, 1_000))
-    qtbot.waitUntil(lambda: row.badge_text == "applied at step 4,300", timeout=2_000)
+    qtbot.waitUntil(lambda: row.badge_text == "applied at step 4,300", timeout=LIMIT_MS)
 
 
-def test_undo_keys_pass_an_untouched_field_and_serve_a_half_typed_one(desk: Desk) -> None:
+def test_undo_keys_pass_an_untouched_field_and_serve_a_half_typed_one(
+    desk: Desk, qtbot: QtBot
+) -> None:
     undone: list[int] = []
     shortcut = QShortcut(QKeySequence("Ctrl+Z"), desk.panel)
     shortcut.activated.connect(lambda: undone.append(1))
@@ -307,6 +308,7 @@ def test_undo_keys_pass_an_untouched_field_and_serve_a_half_typed_one(desk: Desk
     field = desk.row("opacity_lr").field
     assert isinstance(field, QLineEdit)
     field.setFocus()
+    qtbot.waitUntil(field.hasFocus, timeout=LIMIT_MS)
     QTest.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert undone == [1]
     field.selectAll()
@@ -317,7 +319,7 @@ def test_undo_keys_pass_an_untouched_field_and_serve_a_half_typed_one(desk: Desk
 
 
 @pytest.mark.parametrize("width", [280, 340])
-def test_no_text_is_clipped_in_a_narrow_panel(desk: Desk, width: int) -> None:
+def test_no_text_is_clipped_in_a_narrow_panel(desk: Desk, qtbot: QtBot, width: int) -> None:
     desk.begin_run()
     desk.panel.resize(width, 720)
     desk.panel.handle(stepped([4_210], splats=2_000_000))
@@ -325,17 +327,21 @@ def test_no_text_is_clipped_in_a_narrow_panel(desk: Desk, width: int) -> None:
         info = desk.row(name).info
         desk.type(name, f"{info.maximum}")
     desk.apply(14_210)
-    QApplication.processEvents()
-    for info in all_settings():
-        row = desk.row(info.name)
-        assert row.label.text() == info.label, "the name gave way"
-        if row.field is not None:
-            room = row.field.width() - 14
-            assert row.field.fontMetrics().horizontalAdvance(row.field.text()) <= room
-        for part in row.findChildren(QWidget):
-            if part.isVisible():
-                right = part.mapTo(row, QPoint(part.width(), 0)).x()
-                assert right <= row.width(), f"{info.name} is wider than the panel"
+
+    def nothing_is_clipped() -> None:
+        assert desk.panel.width() == width
+        for info in all_settings():
+            row = desk.row(info.name)
+            assert row.label.text() == info.label, "the name gave way"
+            if row.field is not None:
+                room = row.field.width() - 14
+                assert row.field.fontMetrics().horizontalAdvance(row.field.text()) <= room
+            for part in row.findChildren(QWidget):
+                if part.isVisible():
+                    right = part.mapTo(row, QPoint(part.width(), 0)).x()
+                    assert right <= row.width(), f"{info.name} is wider than the panel"
+
+    wait_for_layout(qtbot, nothing_is_clipped)
 
 
 def test_badges_rest_while_the_panel_is_hidden(desk: Desk) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.status_bar import StatusBar
 from engine.gpu_readings import GpuReading
 from engine.messages import Saved, State
 from engine.settings import Settings
 from tests.app.panels.engine_events import run_started, stepped
+from tests.settling import settle, show
 
 
 @pytest.fixture
@@ -83,17 +84,14 @@ def test_a_new_line_does_not_have_the_window_laid_out(bar, qtbot):
     qtbot.addWidget(window)
     QVBoxLayout(window).addWidget(bar)
     window.resize(900, 60)
-    window.show()
-    qtbot.waitExposed(window)
-    for _ in range(3):
-        QApplication.processEvents()
+    show(qtbot, window)
     layouts = Layouts()
     window.installEventFilter(layouts)
     bar.installEventFilter(layouts)
     for step in range(3, 9):
         bar.handle(dataclasses.replace(stepped([step]), steps_per_second=10.0 * step))
         bar.refresh()
-        QApplication.processEvents()
+        settle()
     assert f"{80:.1f} steps/s" in bar.facts.text()
     assert layouts.count == 0
     bar.setParent(None)  # the fixture closes it
