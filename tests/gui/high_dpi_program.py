@@ -12,13 +12,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from tests.gui.window_room import (
-    LIMIT_MS,
     Room,
     input_window,
     make_room,
     screen_pixels,
     widget_place,
 )
+from tests.settling import LIMIT_MS, settle
 
 
 class Waiting:
@@ -85,7 +85,7 @@ def look(application: QApplication, kind: str) -> dict[str, object]:
     found = []
     for width, height in ((701, 463), (717, 471)):
         room.window.resize(width, height)
-        room.settle()
+        settle()
         room.qtbot.waitUntil(lambda: exact_share(room) > 0.98, timeout=LIMIT_MS)
         widget = room.view.surface.widget
         frame = room.view.frame

@@ -34,6 +34,7 @@ from engine.scene_names import DEMO_FOLDER
 from engine.settings import Settings
 from tests.gui.window_room import drag, screen_pixels, surface_pixels
 from tests.journals import read_journal
+from tests.settling import settle
 
 LIMIT_S = 200.0  # for what takes seconds at most: the machine may be busy with other work
 POLL_MS = 5
@@ -227,9 +228,9 @@ class Journey:
         panel.list.set_closed_groups([])
         row = panel.row(name)
         assert row.field is not None
-        QApplication.processEvents()
+        settle()
         panel.list.area.ensureWidgetVisible(row)
-        QApplication.processEvents()
+        settle()
         return row.field
 
     def drag(self, by: tuple[int, int] = (90, 25), moves: int = 6) -> None:

@@ -28,6 +28,7 @@ from engine.training.trainer import Trainer
 from tests.engine.driving import write_tiny_scene
 from tests.gui.journey import Journey, focus_window
 from tests.gui.window_room import input_window
+from tests.settling import settle
 
 pytestmark = pytest.mark.gl
 
@@ -296,7 +297,7 @@ def test_tab_reaches_every_control_and_each_has_a_name(room: Journey) -> None:
     room.open()
     room.pause()
     room.window.settings_panel.list.set_closed_groups([])
-    QApplication.processEvents()
+    settle()
     controls = [widget for widget in room.window.findChildren(QWidget) if takes_tab(widget)]
     assert len(controls) > 60  # a row of the settings alone has two
     unnamed = [w for w in controls if not name_of(w)]

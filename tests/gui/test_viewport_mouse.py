@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from engine.messages import State
-from tests.gui.window_room import LIMIT_MS, Room, widget_place
+from tests.gui.window_room import Room, widget_place
+from tests.settling import LIMIT_MS
 
 pytestmark = pytest.mark.gl
 

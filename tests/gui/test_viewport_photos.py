@@ -13,7 +13,6 @@ from pytestqt.qtbot import QtBot
 from engine.messages import PhotoSummary
 from tests.gui.scripted_engine import ring_of_cameras
 from tests.gui.window_room import (
-    LIMIT_MS,
     Room,
     bare,
     decode_card,
@@ -23,6 +22,7 @@ from tests.gui.window_room import (
     press_keys,
     surface_pixels,
 )
+from tests.settling import LIMIT_MS
 
 pytestmark = pytest.mark.gl
 

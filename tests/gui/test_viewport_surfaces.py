@@ -15,7 +15,8 @@ from app.viewport.overlays import Overlay, Pill
 from app.viewport.painted_viewport import PaintedSurface
 from app.viewport.surface import Picture, Surface
 from tests.gui.scripted_engine import picture_card, ring_of_cameras
-from tests.gui.window_room import LIMIT_MS, surface_pixels
+from tests.gui.window_room import surface_pixels
+from tests.settling import LIMIT_MS
 
 pytestmark = pytest.mark.gl
 

@@ -13,7 +13,6 @@ from app.viewport.overlays import Overlay
 from engine.messages import Frame
 from tests.gui.scripted_engine import ScriptedEngine, picture_card
 from tests.gui.window_room import (
-    LIMIT_MS,
     Room,
     bare,
     drag,
@@ -24,6 +23,7 @@ from tests.gui.window_room import (
     press_keys,
     surface_pixels,
 )
+from tests.settling import LIMIT_MS
 
 pytestmark = pytest.mark.gl
 

@@ -9,6 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from app.key_sheet import COLUMNS, key_rows
+from app.main_window import MainWindow
 from app.progress_strip import name_places
 from engine.messages import (
     CancelLoading,
@@ -25,16 +26,8 @@ from engine.messages import (
     Stop,
 )
 from tests.gui.scripted_engine import scene_opened
-from tests.gui.window_room import (
-    LIMIT_MS,
-    Room,
-    drag,
-    enter,
-    input_window,
-    move_held,
-    newest,
-    tell,
-)
+from tests.gui.window_room import Room, drag, enter, input_window, move_held, newest, tell
+from tests.settling import LIMIT_MS, wait_for_layout
 
 pytestmark = pytest.mark.gl
 
@@ -198,8 +191,11 @@ def test_in_a_small_window_every_control_is_whole_and_inside(
     tell(room, Finished(room.session.run_id, 1200, room.window.run_folder, None))  # type: ignore[arg-type]
     enter(room, State.FINISHED)
     window.resize(*size)
-    room.qtbot.waitUntil(lambda: (window.width(), window.height()) == size, timeout=LIMIT_MS)
-    room.settle()
+    wait_for_layout(room.qtbot, lambda: check_that_all_is_whole(window, size))
+
+
+def check_that_all_is_whole(window: MainWindow, size: tuple[int, int]) -> None:
+    assert (window.width(), window.height()) == size
     for button in [*window.toolbar.buttons.values(), window.toolbar.view_button]:
         if button.isVisible():
             assert button.width() >= button.sizeHint().width(), button.text()

@@ -40,7 +40,8 @@ from engine.presets import load_preset
 from engine.scene_names import DEMO_FOLDER
 from engine.usual_preset import PresetChoice
 from tests.gui.scripted_engine import ScriptedEngine, stepped
-from tests.gui.window_room import LIMIT_MS, Room, enter, make_room, tell
+from tests.gui.window_room import Room, enter, make_room, tell
+from tests.settling import LIMIT_MS
 
 pytestmark = pytest.mark.gl
 

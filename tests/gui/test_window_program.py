@@ -18,7 +18,7 @@ from engine.usual_preset import usual_preset
 from tests.child_process import run_program, run_python
 from tests.gui.private_display import PrivateDisplay
 from tests.gui.scripted_engine import ScriptedEngine
-from tests.gui.window_room import LIMIT_MS
+from tests.settling import LIMIT_MS
 
 pytestmark = pytest.mark.gl
 

@@ -20,8 +20,7 @@ from app.viewport.surface import Surface
 from app.viewport.viewport import Viewport, make_viewport
 from engine.messages import Event, PhotoSummary, State, View
 from tests.gui.scripted_engine import ScriptedEngine, picture_card
-
-LIMIT_MS = 40_000  # for what takes milliseconds; only a broken program waits so long
+from tests.settling import LIMIT_MS, settle
 
 
 def decode_card(photo: PhotoSummary) -> np.ndarray:
@@ -68,19 +67,13 @@ class Room:
         self.qtbot.waitUntil(
             lambda: self.session.run_id == run_id and self.session.state is state, timeout=LIMIT_MS
         )
-        self.settle()
+        settle()
         # the view takes the focus, and with it a ring over the picture, which pixel tests mind
         self.qtbot.waitUntil(lambda: self.view._focused, timeout=LIMIT_MS)
         self.window.setFocus()
         self.qtbot.waitUntil(lambda: not self.view._focused, timeout=LIMIT_MS)
         if self.engine.answers_views:
             self.wait_for_current_frame()
-
-    def settle(self) -> None:
-        """Let layouts and what they ask for come to an end."""
-        for _ in range(3):  # a strip goes, the view grows, the view asks anew
-            QApplication.sendPostedEvents()
-            QApplication.processEvents()
 
     def wait_for_current_frame(self) -> None:
         """Wait until the frame of the newest view is on the way to the screen."""
@@ -99,7 +92,7 @@ class Room:
         """Close the window and join the engine."""
         self.window.close()
         self.qtbot.waitUntil(lambda: self.session.has_stopped, timeout=LIMIT_MS)
-        assert self.session.close(5)
+        assert self.session.close(LIMIT_MS / 1000)
 
 
 def make_room(
