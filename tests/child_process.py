@@ -41,6 +41,23 @@ def run_python(
     return run_program(sys.executable, *arguments, variables=variables, seconds=seconds)
 
 
+def interrupted_on_import(module: str, *arguments: str | Path) -> list[str]:
+    """A command that runs the program, which sends itself Ctrl+C when it imports `module`.
+
+    From outside nobody can tell how far a program on a busy machine has come.
+    """
+    program = (
+        "import os, signal, sys, app.__main__\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.exit(app.__main__.main())\n"
+    )
+    return [sys.executable, "-c", program, *map(str, arguments)]
+
+
 def without_display(**changes: str) -> dict[str, str]:
     """The environment without a display, then `changes`."""
     return {key: value for key, value in os.environ.items() if key not in _DISPLAY} | changes

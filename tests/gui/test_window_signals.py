@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.run.run_folder import RunFolder
-from tests.child_process import BUSY_SECONDS
+from tests.child_process import BUSY_SECONDS, interrupted_on_import
 from tests.gui.private_display import PrivateDisplay
 
 pytestmark = pytest.mark.gl
@@ -26,9 +26,9 @@ def begin(display: PrivateDisplay, tmp_path: Path) -> Callable[..., "subprocess.
     own = {"XDG_DATA_HOME": "data", "SPLATSCOPE_CONFIG_DIR": "config", "SPLATSCOPE_LOG_DIR": "logs"}
     folders = {name: str(tmp_path / folder) for name, folder in own.items()}
 
-    def start(*arguments: str, module: str = "app") -> "subprocess.Popen[str]":
+    def start(*command: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            command,
             cwd=PROJECT,
             env=display.environment() | folders,
             stderr=subprocess.PIPE,
@@ -51,18 +51,11 @@ def end_of(program: "subprocess.Popen[str]") -> tuple[int, str]:
     return program.returncode, errors
 
 
+@pytest.mark.parametrize("module", ["engine.cli", "torch.nn"])
 def test_ctrl_c_while_the_program_starts_ends_it_at_once_without_a_traceback(
-    begin: Callable[..., "subprocess.Popen[str]"],
+    begin: Callable[..., "subprocess.Popen[str]"], module: str
 ) -> None:
-    program = begin("demo")
-    status = Path(f"/proc/{program.pid}/status")
-
-    def heeds_ctrl_c() -> bool:
-        caught = next(line for line in status.read_text().splitlines() if "SigCgt" in line)
-        return bool(int(caught.split()[1], 16) & 1 << (signal.SIGINT - 1))
-
-    wait_until(heeds_ctrl_c, "a handler of SIGINT")
-    os.kill(program.pid, signal.SIGINT)
+    program = begin(*interrupted_on_import(module, "demo"))
     assert end_of(program) == (130, "splatscope: interrupted.\n")
 
 
@@ -78,7 +71,7 @@ def test_a_signal_while_training_saves_and_is_told_by_the_exit_code(
     number: int,
     code: int,
 ) -> None:
-    program = begin(*scene, *FLAGS, module=module)
+    program = begin(sys.executable, "-m", module, *scene, *FLAGS)
     runs = tmp_path / "data"
 
     def has_steps() -> bool:
@@ -97,7 +90,7 @@ def test_a_signal_while_training_saves_and_is_told_by_the_exit_code(
 def test_a_signal_while_loading_ends_without_a_run(
     begin: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:
-    program = begin("demo", *FLAGS)
+    program = begin(sys.executable, "-m", "app", "demo", *FLAGS)
     log = tmp_path / "logs" / "splatscope.log"
     wait_until(lambda: log.exists() and "The view is" in log.read_text(), "the window")
     os.kill(program.pid, signal.SIGTERM)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,7 +13,13 @@ import pytest
 
 from engine import cli, cli_train
 from engine.run.run_folder import RunFolder
-from tests.child_process import BUSY_SECONDS, PROJECT, run_python
+from tests.child_process import (
+    BUSY_SECONDS,
+    PROJECT,
+    interrupted_on_import,
+    run_program,
+    run_python,
+)
 from tests.engine.cli.commands import SHORT, Capture, strict, wait_for_steps
 
 
@@ -117,38 +122,23 @@ def test_ctrl_c_is_heeded_while_torch_loads_though_the_shell_had_it_ignored(
     scene: Path, tmp_path: Path
 ) -> None:
     """As in the background of a script, `splatscope train ... &`."""
-    program = subprocess.Popen(
-        [sys.executable, "-m", "app", "train", str(scene), "--output", str(tmp_path / "r"), *SHORT],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+    program = interrupted_on_import("torch.nn", "train", scene, "--output", tmp_path / "r", *SHORT)
+    ended = subprocess.run(
+        program,
+        capture_output=True,
         text=True,
+        timeout=BUSY_SECONDS,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        check=False,
     )
-    memory = Path(f"/proc/{program.pid}/maps")
-    end = time.monotonic() + BUSY_SECONDS
-    while "libtorch" not in memory.read_text():
-        assert time.monotonic() < end, "torch was not loaded"
-        time.sleep(0.01)
-    program.send_signal(signal.SIGINT)
-    out, err = program.communicate(timeout=BUSY_SECONDS)
-    assert program.returncode == 130, err
-    assert out == ""
-    assert "Traceback" not in err
-    assert "interrupted" in err.splitlines()[-1]
+    assert ended.returncode == 130, ended.stderr
+    assert ended.stdout == ""
+    assert "Traceback" not in ended.stderr
+    assert "interrupted" in ended.stderr.splitlines()[-1]
 
 
 def test_ctrl_c_before_the_command_line_is_imported_is_told_as_later() -> None:
-    program = (
-        "import os, signal, sys, app.__main__\n"
-        "class Interrupting:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'engine.cli':\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Interrupting())\n"
-        "sys.argv = ['splatscope', 'doctor']\n"
-        "sys.exit(app.__main__.main())\n"
-    )
-    ended = run_python("-c", program)
+    ended = run_program(*interrupted_on_import("engine.cli", "doctor"))
     assert (ended.returncode, ended.stderr) == (130, "splatscope: interrupted.\n")
 
 
@@ -167,9 +157,7 @@ def test_ctrl_c_while_the_libraries_clean_up_is_passed_over() -> None:
         "sys.argv = ['splatscope', '--version']\n"
         "sys.exit(app.__main__.main())\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = run_python("-c", program)
     assert ended.returncode == 0
     assert ended.stderr == ""
     assert ended.stdout.splitlines()[-1] == "cleaned up"
