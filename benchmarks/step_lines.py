@@ -18,7 +18,8 @@ from typing import Any
 
 import torch
 
-from cuda_rasterizer import StepGuard, native
+from cuda_rasterizer import native
+from cuda_rasterizer.training_pass import KernelPicture
 from engine.training import trainer as trainer_module
 from engine.training.run_state import StepStart
 from engine.training.step_reading import StepNumbers
@@ -40,11 +41,10 @@ PARTS = tuple(dict.fromkeys(PART_OF_KERNEL.values()))
 # (owner, name, line) of what the engine calls in a step, kernels aside.
 ENGINE_CALLS: tuple[tuple[Any, str, str], ...] = (
     (StepStart, "of", "remembering the step's start"),
-    (trainer_module, "render", "drawing: torch and Python"),
+    (trainer_module, "draw_step", "drawing: torch and Python"),
     (trainer_module, "target_picture", "the photo"),
-    (trainer_module, "l1_ssim", "loss: torch and Python"),
-    (torch.autograd, "backward", "backward: autograd"),
-    (StepGuard, "look_at", "looking for what is not finite"),
+    (trainer_module, "l1_ssim_with_gradient", "loss: torch and Python"),
+    (KernelPicture, "differentiate", "backward: torch and Python"),
     (StepNumbers, "__init__", "reading the step"),
     (StepNumbers, "read", "reading the step"),
     (Trainer, "_observe", "statistics for densifying"),

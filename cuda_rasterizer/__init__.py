@@ -15,10 +15,15 @@ from cuda_rasterizer.backends import (
 from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT, Cutoffs
 from cuda_rasterizer.determinism import set_deterministic
 from cuda_rasterizer.errors import RasterizerError
-from cuda_rasterizer.kernel_arguments import AdamGroup
+from cuda_rasterizer.kernel_arguments import AdamGroup, SplatInputs, View
 from cuda_rasterizer.rasterize import Rendering, rasterize
 from cuda_rasterizer.reference_projection import rotation_matrices
 from cuda_rasterizer.step_guard import StepGuard, not_finite
+from cuda_rasterizer.training_pass import (
+    TrainingPicture,
+    draw_for_training,
+    l1_ssim_with_gradient,
+)
 from cuda_rasterizer.training_steps import LossTerms, adam_step, l1_ssim, to_rgba8
 
 __all__ = [
@@ -30,11 +35,16 @@ __all__ = [
     "LossTerms",
     "RasterizerError",
     "Rendering",
+    "SplatInputs",
     "StepGuard",
+    "TrainingPicture",
+    "View",
     "adam_step",
     "backend_status",
     "describe",
+    "draw_for_training",
     "l1_ssim",
+    "l1_ssim_with_gradient",
     "not_finite",
     "prepare",
     "rasterize",

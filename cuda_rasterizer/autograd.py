@@ -18,7 +18,6 @@ from cuda_rasterizer.debug import empty_like
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import BlendGradients, SplatGradients, SplatInputs, View
 from cuda_rasterizer.projected import Projected
-from cuda_rasterizer.step_guard import StepGuard
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
@@ -79,7 +78,6 @@ class Project(torch.autograd.Function):
         intrinsics: Tensor,
         view: View,
         backend: str,
-        guard: StepGuard | None,
     ) -> tuple[Tensor | None, ...]:
         """Projects."""
         tensors = (means, quaternions, scales, opacities, sh_dc, sh_rest, features)
@@ -88,7 +86,7 @@ class Project(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*_constant_outputs(ctx.needs_input_grad, projected, view))
         if any(ctx.needs_input_grad):
-            ctx.view, ctx.backend, ctx.guard = view, backend, guard
+            ctx.view, ctx.backend = view, backend
             ctx.save_for_backward(*tensors, world_to_camera, intrinsics, projected.radii)
         colors = projected.colors if features is None else None
         return (
@@ -116,11 +114,7 @@ class Project(torch.autograd.Function):
                 sh_rest=_empty_like_if(needs[5], inputs.sh_rest),
                 world_to_camera=_empty_like_if(needs[7], inputs.world_to_camera),
             )
-            kernels, guard = kernels_of(ctx.backend), ctx.guard
-            flags = None if guard is None else guard.flags
-            kernels.project_backward(inputs, ctx.view, radii, gradients[:5], wanted, flags)
-            if guard is not None:
-                guard.kernel_wrote(wanted)
+            kernels_of(ctx.backend).project_backward(inputs, ctx.view, radii, gradients[:5], wanted)
         results = (
             wanted.means,
             wanted.quaternions,
@@ -130,7 +124,6 @@ class Project(torch.autograd.Function):
             wanted.sh_rest,
             None,
             wanted.world_to_camera,
-            None,
             None,
             None,
             None,

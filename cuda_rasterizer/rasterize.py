@@ -16,7 +16,6 @@ from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import View
 from cuda_rasterizer.projected import Projected
 from cuda_rasterizer.spherical_harmonics import coefficient_count, degree_of
-from cuda_rasterizer.step_guard import StepGuard
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int32
@@ -90,7 +89,6 @@ def rasterize(
     depth: bool = True,
     absolute_gradient: bool = False,
     inverse_depth: bool = False,
-    guard: StepGuard | None = None,
     backend: str = "auto",
 ) -> Rendering:
     """Draws splats as a pinhole camera sees them (Kerbl et al. 2023).
@@ -118,7 +116,6 @@ def rasterize(
         depth: draw `Rendering.depth` too; a picture without it costs a tenth less on the CPU.
         absolute_gradient: have backward fill `Rendering.absolute_gradient` (not with "reference").
         inverse_depth: draw `Rendering.inverse_depth` too, as one more channel.
-        guard: takes note of what drawing and backward find, for `adam_step`.
         backend: "auto" (the fastest on the device of the means), "cuda" (float32 only), "cpu" or
             "reference".
 
@@ -146,11 +143,7 @@ def rasterize(
             )
         rendering = _draw_reference(splats, view, depth, inverse_depth)
     else:
-        rendering = _draw_by_kernels(
-            *(name, splats, view, depth, absolute_gradient, inverse_depth, guard)
-        )
-    if guard is not None and (name == "reference" or covariances is not None):
-        guard.note_seen(rendering.radii)
+        rendering = _draw_by_kernels(*(name, splats, view, depth, absolute_gradient, inverse_depth))
     if not inverse_depth:
         return rendering
     color, inverse = rendering.color[..., :-1], rendering.color[..., -1]
@@ -173,10 +166,9 @@ def _draw_by_kernels(
     with_depth: bool,
     with_absolute_gradient: bool,
     with_inverse_depth: bool,
-    guard: StepGuard | None,
 ) -> Rendering:
     if splats.covariances is None:
-        projected = _project_by_kernels(name, splats, view, guard)
+        projected = _project_by_kernels(name, splats, view)
     else:
         projected = _project_by_reference(splats, view)
     means_2d, radii = projected.means_2d, projected.radii
@@ -202,9 +194,7 @@ def _draw_by_kernels(
     return Rendering(color, alpha, depth, radii, means_2d, absolute)
 
 
-def _project_by_kernels(
-    name: str, splats: _Splats, view: View, guard: StepGuard | None
-) -> Projected:
+def _project_by_kernels(name: str, splats: _Splats, view: View) -> Projected:
     means_2d, conics, depths, opacities, colors, radii = autograd.apply(
         autograd.Project,
         splats.means,
@@ -218,7 +208,6 @@ def _project_by_kernels(
         splats.intrinsics,
         view,
         name,
-        guard,
     )
     colors = colors if splats.features is None else splats.features
     return Projected(means_2d, conics, depths, opacities, colors, radii)

@@ -8,13 +8,12 @@ read the notes later.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
-
-from cuda_rasterizer.kernel_arguments import SplatGradients
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int32
@@ -32,47 +31,36 @@ class StepGuard:
     `flags` (2) int32: in the first a bit for each thing that was not finite (`not_finite` names
     them), in the second `SEEN` where a splat was seen and `GRADIENT` where one was not zero.
 
-    A step: `begin`, `rasterize(guard=...)`, backward, `look_at`, `adam_step(guard=...)`.
+    A step: `begin`, `draw_for_training`, `l1_ssim_with_gradient`, `differentiate`, `adam_step`.
     """
 
     def __init__(self, device: torch.device) -> None:
         """Nothing is found yet."""
         self.flags: Int32[Tensor, "2"] = torch.zeros(2, dtype=torch.int32, device=device)
-        self._known: dict[int, torch.UntypedStorage] = {}
 
     def begin(self, *, keep: bool) -> None:
         """A step begins. With `keep` what was not finite before stays noted: nobody read it yet."""
         (self.flags[1:] if keep else self.flags).zero_()
-        self._known.clear()
 
-    def kernel_wrote(self, gradients: SplatGradients) -> None:
-        """The kernel wrote these and noted what it found in them."""
-        for name in GRADIENTS:
-            gradient = getattr(gradients, name)
-            if gradient is not None:
-                # held, so that no other tensor gets the address before `look_at`
-                self._known[gradient.data_ptr()] = gradient.untyped_storage()
+    def note_loss(self, loss: Float[Tensor, ""]) -> None:
+        """Note whether the loss is finite."""
+        if loss.device.type == "cpu":  # reading waits for nothing there, and costs less
+            if not math.isfinite(loss.item()):
+                self.flags[0] |= _BITS[LOSS]
+            return
+        self.flags[0].bitwise_or_(_is_broken(loss) * _BITS[LOSS])
 
     def note_seen(self, radii: Int32[Tensor, "splats 2"]) -> None:
-        """Note whether a splat was seen, for a rendering whose backward is not the kernels'."""
+        """Note whether a splat was seen, for a picture whose way back is not the kernels'."""
         self.flags[1].bitwise_or_((radii[:, 0] > 0).any().to(torch.int32) * SEEN)
 
-    def look_at(self, loss: Float[Tensor, ""], gradients: Mapping[str, Tensor | None]) -> None:
-        """Note what no kernel looked at, behind backward.
-
-        That is the loss, and those `gradients` (by the names of `GRADIENTS`) that are not, to the
-        byte, what the kernel wrote: the reference's, and those that something was added to.
-        """
-        self.flags[0].bitwise_or_(_is_broken(loss.detach()) * _BITS[LOSS])
+    def look_at(self, gradients: Mapping[str, Tensor | None]) -> None:
+        """Note what is in gradients, by the names of `GRADIENTS`, that no kernel looked at."""
         for name, gradient in gradients.items():
-            if gradient is None or self._is_known(gradient):
+            if gradient is None:
                 continue
             self.flags[0].bitwise_or_(_is_broken(gradient) * _BITS[name])
             self.flags[1].bitwise_or_((gradient != 0).any().to(torch.int32) * GRADIENT)
-        self._known.clear()
-
-    def _is_known(self, gradient: Tensor) -> bool:
-        return gradient.data_ptr() in self._known and gradient._version == 0
 
 
 def _is_broken(numbers: Tensor) -> Bool[Tensor, ""]:

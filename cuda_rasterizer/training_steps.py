@@ -66,12 +66,7 @@ def l1_ssim(
         RasterizerError: shapes or types differ, or the target asks for a gradient.
     """
     name = backend_for(backend, "the render is", render)
-    kinds = _kind(render), _kind(render, torch.uint8)
-    if render.dim() != 3 or _kind(target) not in kinds:
-        raise RasterizerError(
-            f"the render is {_kind(render)}, the target {_kind(target)}; expected both "
-            "(height, width, channels) alike, or the target in bytes"
-        )
+    check_pictures(render, target)
     if name == "reference":
         photo = target if target.dtype == render.dtype else target.to(render.dtype) / 255
         off = render.detach().clamp(0, 1) - photo.detach()
@@ -85,6 +80,16 @@ def l1_ssim(
         )
     pictures = render.contiguous(), target.contiguous()
     return LossTerms(*autograd.apply(autograd.L1Ssim, *pictures, ssim_weight, name))
+
+
+def check_pictures(render: Tensor, target: Tensor) -> None:
+    """Raise RasterizerError unless the loss can compare them."""
+    kinds = _kind(render), _kind(render, torch.uint8)
+    if render.dim() != 3 or _kind(target) not in kinds:
+        raise RasterizerError(
+            f"the render is {_kind(render)}, the target {_kind(target)}; expected both "
+            "(height, width, channels) alike, or the target in bytes"
+        )
 
 
 @torch.no_grad()

@@ -7,7 +7,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cuda_rasterizer import CLASSIC, GSPLAT, Rendering, StepGuard, rasterize
+from cuda_rasterizer import (
+    CLASSIC,
+    GSPLAT,
+    Cutoffs,
+    Rendering,
+    SplatInputs,
+    StepGuard,
+    TrainingPicture,
+    View,
+    draw_for_training,
+    rasterize,
+)
 from engine.cameras import Camera
 from engine.settings import Settings
 from engine.training.gaussians import Gaussians
@@ -28,6 +39,11 @@ class RenderMode:
         rasterizer = settings.rasterizer
         return cls(backend, rasterizer.cutoffs == "gsplat", rasterizer.antialiased)
 
+    @property
+    def cutoffs(self) -> Cutoffs:
+        """Where a splat stops to count."""
+        return GSPLAT if self.gsplat_cutoffs else CLASSIC
+
 
 def render(
     model: Gaussians,
@@ -35,17 +51,12 @@ def render(
     background: Float[Tensor, "3"],
     sh_degree: int,
     mode: RenderMode,
-    *,
-    rest_learns: bool = True,
-    guard: StepGuard | None = None,
 ) -> Rendering:
     """Draw the splats, without depth, recording for autograd where that is switched on.
 
-    At degree 0 the higher coefficients are not handed over at all and get no gradient; above it
-    they get none unless `rest_learns`, which saves making it.
+    At degree 0 the higher coefficients are not handed over at all.
     """
-    rest = model.sh_rest if rest_learns else model.sh_rest.detach()
-    sh = model.sh_dc if sh_degree == 0 else (model.sh_dc, rest)
+    sh = model.sh_dc if sh_degree == 0 else (model.sh_dc, model.sh_rest)
     device = model.means.device
     return rasterize(
         model.means,
@@ -59,12 +70,44 @@ def render(
         sh=sh,
         sh_degree=sh_degree,
         background=background,
-        cutoffs=GSPLAT if mode.gsplat_cutoffs else CLASSIC,
+        cutoffs=mode.cutoffs,
         antialiased=mode.antialiased,
         raw=True,
         depth=False,
-        guard=guard,
         backend=mode.backend,
+    )
+
+
+def draw_step(
+    model: Gaussians,
+    camera: Camera,
+    background: Float[Tensor, "3"],
+    sh_degree: int,
+    mode: RenderMode,
+    *,
+    rest_learns: bool,
+    guard: StepGuard,
+) -> TrainingPicture:
+    """Draw the splats for a step of training; the picture knows the way back to their gradients.
+
+    At degree 0 the higher coefficients get no gradient; above it they get none unless
+    `rest_learns`, which saves making it.
+    """
+    device = model.means.device
+    splats = SplatInputs(
+        means=model.means,
+        quaternions=model.rotations,
+        scales=model.log_scales,
+        opacities=model.opacity_logits,
+        sh_dc=model.sh_dc,
+        sh_rest=None if sh_degree == 0 else model.sh_rest,
+        features=None,
+        world_to_camera=_matrix(camera.world_to_camera, device),
+        intrinsics=_matrix(camera.intrinsics, device),
+    )
+    view = View(*(camera.width, camera.height, sh_degree, mode.antialiased, mode.cutoffs), raw=True)
+    return draw_for_training(
+        *(splats, view, background), rest_learns=rest_learns, guard=guard, backend=mode.backend
     )
 
 

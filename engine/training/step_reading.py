@@ -9,8 +9,10 @@ import dataclasses
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from cuda_rasterizer import LossTerms, StepGuard, not_finite
+from cuda_rasterizer import StepGuard, not_finite
 from cuda_rasterizer.step_guard import GRADIENT, SEEN
 from engine.training.metrics import decibel
 from engine.training.step_result import StepFacts, StepResult
@@ -33,9 +35,9 @@ class StepReading:
 class StepNumbers:
     """What a step found, before it is read."""
 
-    def __init__(self, terms: LossTerms, guard: StepGuard) -> None:
-        """Send them on their way; waits for nothing."""
-        self._copy = NumbersCopy(torch.cat([terms.values, guard.flags.to(terms.values.dtype)]))
+    def __init__(self, values: Float[Tensor, "4"], guard: StepGuard) -> None:
+        """Send the loss's (`LossTerms.values`) and the notes on their way; waits for nothing."""
+        self._copy = NumbersCopy(torch.cat([values, guard.flags.to(values.dtype)]))
 
     def read(self) -> StepReading:
         """Waits for the device where they are not there yet."""

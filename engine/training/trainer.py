@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cuda_rasterizer import Rendering, StepGuard, l1_ssim
+from cuda_rasterizer import StepGuard, TrainingPicture, l1_ssim_with_gradient
 from engine.cameras import Camera
 from engine.dataset.geometry import camera_extent
 from engine.dataset.initial_points import initial_points
@@ -32,7 +32,7 @@ from engine.training.notices import notices_of_refine, notices_of_reset
 from engine.training.optimizer import Optimizer
 from engine.training.photos import Color, PhotoOrder, PhotoSource, target_picture
 from engine.training.random_streams import RandomStreams
-from engine.training.render import RenderMode, render
+from engine.training.render import RenderMode, draw_step, render
 from engine.training.smaller_photos import SmallerPhotos
 from engine.training.space_order import sorted_in_space
 from engine.training.step_check import (
@@ -175,26 +175,24 @@ class Trainer:
         background = to_device(color, self.device)
         rest_learns = schedule.trains_sh_rest(step, self.settings)
         self.guard.begin(keep=self._outcomes.has_unread)
-        rendering = render(
+        picture = draw_step(
             *(self.model, photo.camera, background, self.sh_degree, self._mode),
             rest_learns=rest_learns,
             guard=self.guard,
         )
-        rendering.means_2d.retain_grad()
         yield from watch.pause(Phase.RENDER)
         self._outcomes.read_last(self)  # drawing has waited for more than that
 
         target = target_picture(photos, index, photo, background)
-        terms = l1_ssim(
-            rendering.color, target, self.settings.loss.ssim_weight, backend=self.backend
+        values, grad_color = l1_ssim_with_gradient(
+            *(picture.color, target, self.settings.loss.ssim_weight, self.guard, self.backend)
         )
         yield from watch.pause(Phase.LOSS)
 
-        if terms.loss.requires_grad:  # else nothing is visible, and the reference knows it
-            torch.autograd.backward(terms.loss)
-        gradients = {name: getattr(self.model, own).grad for name, own in PARAMETER_OF.items()}
-        self.guard.look_at(terms.loss, gradients)
-        numbers = StepNumbers(terms, self.guard)
+        gradients, grad_centers = picture.differentiate(grad_color)
+        for name, own in PARAMETER_OF.items():
+            getattr(self.model, own).grad = getattr(gradients, name)
+        numbers = StepNumbers(values, self.guard)
         found = None if may_wait(self, step) else numbers.read()
         if found is not None:
             require_finite_step(found, step, photo.name)
@@ -207,14 +205,14 @@ class Trainer:
         refined, reset = None, None
         if step < self.settings.densify.densify_stop:
             if not is_unseen:
-                self._observe(rendering, photo.camera)
+                self._observe(picture, grad_centers, photo.camera)
             if schedule.is_refine_step(step, self.settings):
                 refined, more = self._refine(step)
                 notices += more
             if schedule.is_reset_step(step, self.settings):
                 reset = self._lower_opacities()
                 notices += notices_of_reset(step, self.scene)
-        self._optimize(step, rendering)
+        self._optimize(step, picture)
         self.model.clear_gradients()
 
         self.step = step
@@ -258,19 +256,18 @@ class Trainer:
             value=splats,
         )
 
-    def _observe(self, rendering: Rendering, camera: Camera) -> None:
-        gradient = rendering.means_2d.grad
+    def _observe(self, picture: TrainingPicture, gradient: Tensor | None, camera: Camera) -> None:
         if gradient is not None:
-            visible = rendering.radii[:, 0] > 0
+            visible = picture.radii[:, 0] > 0
             self.strategy.observe(gradient, visible, camera.width, camera.height)
 
-    def _optimize(self, step: int, rendering: Rendering) -> None:
+    def _optimize(self, step: int, picture: TrainingPicture) -> None:
         """Adam on whatever has a gradient: nothing after a refine, no opacity after a reset."""
         rates = schedule.learning_rates(step, self.settings, self.extent)
         stepped = self.model.means.grad is not None
         rest_learns = schedule.trains_sh_rest(step, self.settings)
         idle = ("sh_rest",) if stepped and rest_learns and self.sh_degree == 0 else ()
-        radii = rendering.radii if stepped and self.settings.faster_steps.visible_only else None
+        radii = picture.radii if stepped and self.settings.faster_steps.visible_only else None
         self.optimizer.step(self.model.items(), rates, idle, radii, self.guard)
 
     # --- changing the model between its steps ----------------------------------------------------

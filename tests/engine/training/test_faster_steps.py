@@ -41,13 +41,13 @@ def step_until(trainer: Trainer, step: int) -> None:
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The width of every picture that a step draws, in order."""
     found: list[int] = []
-    render = trainer_module.render
+    draw_step = trainer_module.draw_step
 
     def noted(model: object, camera: Camera, *arguments: object, **options: object) -> object:
         found.append(camera.width)
-        return render(model, camera, *arguments, **options)  # type: ignore[arg-type]
+        return draw_step(model, camera, *arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(trainer_module, "render", noted)
+    monkeypatch.setattr(trainer_module, "draw_step", noted)
     return found
 
 

@@ -125,14 +125,14 @@ def test_time_that_others_take_within_a_phase_is_not_training_time(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = make_trainer()
-    original = trainer_module.l1_ssim
+    original = trainer_module.l1_ssim_with_gradient
 
     def is_interrupted(*arguments: Any, **named: Any) -> Any:
         clock[0] += 103.0
         trainer.was_interrupted(100.0)
         return original(*arguments, **named)
 
-    monkeypatch.setattr(trainer_module, "l1_ssim", is_interrupted)
+    monkeypatch.setattr(trainer_module, "l1_ssim_with_gradient", is_interrupted)
     assert [trainer.step_once().seconds for _ in range(2)] == [3.0, 6.0]
 
 
@@ -140,13 +140,13 @@ def test_what_the_device_did_for_others_while_a_step_waited_is_not_training_time
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = make_trainer()
-    original = trainer_module.l1_ssim
+    original = trainer_module.l1_ssim_with_gradient
 
     def waits(*arguments: Any, **named: Any) -> Any:
         clock[0] += 3.0
         return original(*arguments, **named)
 
-    monkeypatch.setattr(trainer_module, "l1_ssim", waits)
+    monkeypatch.setattr(trainer_module, "l1_ssim_with_gradient", waits)
     trainer.waited_for_others(4.0)  # 3 s of them in the first step, 1 s in the second
     assert [trainer.step_once().seconds for _ in range(3)] == [0.0, 2.0, 5.0]
 
