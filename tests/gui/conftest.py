@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from tests.gui.journey import Journey, make_journey
 from tests.gui.private_display import PrivateDisplay
 from tests.gui.window_room import Room, make_room
+from tests.settling import LIMIT_MS
 
 HERE = Path(__file__).resolve().parent
 DISPLAY = pytest.StashKey[PrivateDisplay]()
@@ -70,7 +71,7 @@ def nothing_is_left(request: pytest.FixtureRequest, qapp: QApplication) -> Itera
         left = set(QApplication.topLevelWidgets()) - windows
     names = [f"{type(widget).__name__} {widget.windowTitle()!r}" for widget in left]
     for thread in set(threading.enumerate()) - threads:
-        thread.join(5)
+        thread.join(LIMIT_MS / 1000)
     alive = [thread.name for thread in set(threading.enumerate()) - threads]
     assert (names, alive) == ([], []), "windows and threads left by the test"
 
@@ -114,13 +115,13 @@ class Rooms:
         for room in self._rooms.values():
             room.engine.stops_by_itself = True
             room.window.close()
-            room.engine.join(5)
+            room.engine.join(LIMIT_MS / 1000)
             room.session.take()
             self._take_down(room)
         self._rooms.clear()
 
     def _take_down(self, room: Room) -> None:
-        assert room.session.close(5)
+        assert room.session.close(LIMIT_MS / 1000)
         room.window.deleteLater()
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+LIMIT_S = 100  # for what takes a fraction of one: the machine may be busy
 OPENBOX_RULES = """<?xml version="1.0" encoding="UTF-8"?>
 <openbox_config xmlns="http://openbox.org/3.4/rc">
   <focus><focusNew>yes</focusNew><followMouse>no</followMouse></focus>
@@ -64,7 +65,7 @@ class PrivateDisplay:
         with os.fdopen(reading, "rb", buffering=0) as answers:
             # the number and the end of its line come in two writes; Xvfb dies of a closed pipe
             while not number.endswith("\n"):
-                ready, _, _ = select.select([answers], [], [], 20)
+                ready, _, _ = select.select([answers], [], [], LIMIT_S)
                 part = answers.read(16).decode() if ready else ""
                 if not part:
                     break
@@ -72,7 +73,7 @@ class PrivateDisplay:
         number = number.strip()
         if not number:
             self.close()
-            raise RuntimeError("Xvfb did not open a display within 20 s.")
+            raise RuntimeError(f"Xvfb did not open a display within {LIMIT_S} s.")
         return f":{number}"
 
     def _start_manager(self) -> None:
@@ -87,18 +88,18 @@ class PrivateDisplay:
             stderr=subprocess.DEVNULL,
         )
         self._stack.callback(_end, manager)
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + LIMIT_S
         while not started.exists():
             if time.monotonic() > limit or manager.poll() is not None:
                 self.close()
-                raise RuntimeError("openbox did not start within 20 s.")
+                raise RuntimeError(f"openbox did not start within {LIMIT_S} s.")
             select.select([], [], [], 0.01)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
-        process.wait(5)
+        process.wait(LIMIT_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait(5)
+        process.wait(LIMIT_S)

@@ -32,6 +32,7 @@ from engine.messages import (
 )
 from engine.settings import Settings
 from tests.looking import look_at
+from tests.settling import LIMIT_MS
 
 
 def picture_card(width: int, height: int, number: int) -> np.ndarray:
@@ -177,7 +178,7 @@ class ScriptedEngine:
     def end(self) -> None:
         """End the thread without a word; for tests that never closed their window."""
         self._scripts.put(lambda: False)
-        assert self.join(5), "the scripted engine's thread did not end"
+        assert self.join(LIMIT_MS / 1000), "the scripted engine's thread did not end"
 
     def frame_of(self, view: View, *, scale: float = 1.0, number: int | None = None) -> Frame:
         """The numbered card that answers `view`, coarse when `scale` is below 1."""

@@ -26,7 +26,7 @@ from engine.run.checkpoint import load_checkpoint
 from engine.scene_names import DEMO_FOLDER
 from engine.training.trainer import Trainer
 from tests.engine.driving import write_tiny_scene
-from tests.gui.journey import Journey, focus_window
+from tests.gui.journey import LIMIT_S, Journey, focus_window
 from tests.gui.window_room import input_window
 from tests.settling import settle
 
@@ -88,13 +88,16 @@ def test_an_error_in_a_step_shows_its_card_and_the_run_can_be_saved(
 def test_a_click_on_cancel_ends_the_loading(
     room: Journey, tiny_scene: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load_all, reached, gate = PhotoStore.load_all, threading.Event(), threading.Event()
+    load_all, reached, clicked = PhotoStore.load_all, threading.Event(), threading.Event()
+    late: list[int] = []  # photos decoded after the click
 
     def slow(self: PhotoStore, progress: object, cancelled: object) -> object:
         def told(stage: str, file: str, done: int, total: int) -> None:
             progress(stage, file, done, total)  # type: ignore[operator]
             reached.set()
-            gate.wait(0.1)  # a photo of 50 megapixels takes as long
+            clicked.wait(LIMIT_S)
+            late.append(done)
+            time.sleep(0.1)  # a photo of 50 megapixels takes as long
 
         return load_all(self, told, cancelled)  # type: ignore[arg-type]
 
@@ -103,12 +106,10 @@ def test_a_click_on_cancel_ends_the_loading(
     room.until(reached.is_set, "the decoding of photos")
     strip = room.window.loading_strip
     room.until(lambda: strip.isVisible() and ".jpg" in strip.label.full_text, "a file's name")
-    start = time.monotonic()
     room.click(strip.cancel_button)
+    clicked.set()
     room.reach(State.EMPTY)
-    seconds = time.monotonic() - start
-    gate.set()
-    assert seconds < 2.5  # all 56 photos would take 5.6 s at this pace
+    assert len(late) < 40  # of 56; one where nothing else goes on
     assert room.window.empty_page.isVisible()
     assert not strip.isVisible()
     monkeypatch.undo()

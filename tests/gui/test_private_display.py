@@ -6,6 +6,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from tests.settling import LIMIT_MS
+
 pytestmark = pytest.mark.gl
 
 
@@ -15,7 +17,7 @@ def test_windows_minimise_and_get_the_focus(qtbot: QtBot) -> None:
     qtbot.addWidget(window)
     window.resize(300, 200)
     window.show()
-    qtbot.waitUntil(window.isActiveWindow, timeout=5000)
+    qtbot.waitUntil(window.isActiveWindow, timeout=LIMIT_MS)
     window.showMinimized()
-    qtbot.waitUntil(lambda: not window.windowHandle().isExposed(), timeout=5000)
+    qtbot.waitUntil(lambda: not window.windowHandle().isExposed(), timeout=LIMIT_MS)
     assert window.windowState() & Qt.WindowState.WindowMinimized

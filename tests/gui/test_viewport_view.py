@@ -178,7 +178,7 @@ def test_a_picture_that_keeps_the_hand_waiting_says_for_how_long(
     overlays: list[Overlay] = []
     room.open()
     room.engine.answers_views = False
-    drag(room.view.surface, (200, 150), [(40, 0)])
+    drag(room.view.surface, (200, 150), [(40, 0)], release=False)  # no timer can end the moving
     moved = newest(room)
     assert moved.moving
     monkeypatch.setattr(room.view.surface, "present", lambda _, overlay: overlays.append(overlay))
@@ -190,6 +190,8 @@ def test_a_picture_that_keeps_the_hand_waiting_says_for_how_long(
     assert 200 <= int(late[0].split()[0]) < LIMIT_MS
     room.view._come_to_rest()
     assert not any("behind" in pill.text for pill in overlays[-1].pills)
+    window, origin = input_window(room.view.surface)
+    QTest.mouseRelease(window, Qt.MouseButton.LeftButton, pos=origin + QPoint(240, 150))
 
 
 def test_hiding_or_minimising_withdraws_the_request(room: Room) -> None:

@@ -318,7 +318,7 @@ def test_closing_saves_and_waits_for_the_engine(
     assert [type(c) for c in room.engine.commands].count(Shutdown) == 1
     room.engine.stop()
     qtbot.waitUntil(lambda: not room.window.isVisible(), timeout=LIMIT_MS)
-    assert room.session.close(5)
+    assert room.session.close(LIMIT_MS / 1000)
     room.window.deleteLater()
 
 
@@ -336,7 +336,7 @@ def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
     assert room.engine.commands[-2:] == [Shutdown(save=True)] * 2
     room.engine.stop()
     qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
-    assert room.session.close(5)
+    assert room.session.close(LIMIT_MS / 1000)
     room.window.deleteLater()
 
 
@@ -348,7 +348,7 @@ def test_closing_without_saving_says_so_to_the_engine(qtbot: QtBot, qapp: QAppli
     assert room.engine.commands[-1] == Shutdown(save=False)
     room.engine.stop()
     qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
-    assert room.session.close(5)
+    assert room.session.close(LIMIT_MS / 1000)
     room.window.deleteLater()
 
 
