@@ -76,9 +76,18 @@ class KernelBackend(Protocol):
         ...
 
     def l1_ssim(
-        self, render: Tensor, target: Tensor, ssim_weight: float, *, for_backward: bool
+        self,
+        render: Tensor,
+        target: Tensor,
+        ssim_weight: float,
+        *,
+        for_backward: bool,
+        flags: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """The terms of the loss (4), in the order of `LossTerms`, and what backward needs."""
+        """The terms of the loss (4), in the order of `LossTerms`, and what backward needs.
+
+        Adds to `flags` (2) int32 whether the loss is finite (`step_guard`), unless it is None.
+        """
         ...
 
     def l1_ssim_backward(

@@ -5,6 +5,7 @@ it; what its backward needs is returned. Nothing here knows of autograd.
 """
 
 import ctypes
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -38,6 +39,7 @@ from cuda_rasterizer.native_structs import (
     TileParams,
 )
 from cuda_rasterizer.projected import Projected
+from cuda_rasterizer.step_guard import LOSS_BIT
 
 CACHE_LINE_NUMBERS = 16
 
@@ -259,11 +261,17 @@ def blend_backward(
 
 
 def l1_ssim(
-    render: Tensor, target: Tensor, ssim_weight: float, *, for_backward: bool
+    render: Tensor,
+    target: Tensor,
+    ssim_weight: float,
+    *,
+    for_backward: bool,
+    flags: Tensor | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
     """The terms of the loss (4), in the order of `LossTerms`, and what backward needs.
 
-    That is the gradient itself: here it comes cheapest with the comparison.
+    That is the gradient itself: here it comes cheapest with the comparison. Adds to `flags` (2)
+    int32 whether the loss is finite (`step_guard`), unless it is None.
     """
     gradient = torch.empty_like(render) if for_backward else None
     height, width, channels = render.shape
@@ -282,6 +290,8 @@ def l1_ssim(
     params.workers = workspace.shape[0]
     params.strip_width = strip_width
     call_in_pieces("l1_ssim", render.dtype, params)
+    if flags is not None and not math.isfinite(terms[0]):
+        flags[0] |= LOSS_BIT
     return render.new_tensor(tuple(terms)), None if gradient is None else (gradient,)
 
 

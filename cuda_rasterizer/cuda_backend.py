@@ -97,9 +97,17 @@ def project_backward(
 
 
 def l1_ssim(
-    render: Tensor, target: Tensor, ssim_weight: float, *, for_backward: bool
+    render: Tensor,
+    target: Tensor,
+    ssim_weight: float,
+    *,
+    for_backward: bool,
+    flags: Tensor | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-    """The terms of the loss (4), in the order of `LossTerms`, and what backward needs."""
+    """The terms of the loss (4), in the order of `LossTerms`, and what backward needs.
+
+    Adds to `flags` (2) int32 whether the loss is finite (`step_guard`), unless it is None.
+    """
     device = render.device
     maps = empty(3, *render.shape, dtype=render.dtype, device=device) if for_backward else None
     terms = empty(4, dtype=torch.float64, device=device)
@@ -110,7 +118,8 @@ def l1_ssim(
     params.partials = pointer(partials)
     params.terms = pointer(terms)
     launch("measure_loss", params, device, grid, partials=partials, maps=maps)
-    launch("sum_loss", LossPassParams(loss=params, blocks=grid), device, 1, terms=terms)
+    summing = LossPassParams(loss=params, blocks=grid, flags=pointer(flags))
+    launch("sum_loss", summing, device, 1, terms=terms)
     return terms.to(render.dtype), None if maps is None else (render, target, maps)
 
 

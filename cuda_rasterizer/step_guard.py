@@ -8,7 +8,6 @@ read the notes later.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 GRADIENTS: Final = ("means", "quaternions", "scales", "opacities", "sh_dc", "sh_rest")
 LOSS: Final = "loss"
 _BITS: Final = {name: 1 << index for index, name in enumerate((*GRADIENTS, LOSS))}
+LOSS_BIT: Final = _BITS[LOSS]
 SEEN: Final = 1
 GRADIENT: Final = 2
 
@@ -43,12 +43,8 @@ class StepGuard:
         (self.flags[1:] if keep else self.flags).zero_()
 
     def note_loss(self, loss: Float[Tensor, ""]) -> None:
-        """Note whether the loss is finite."""
-        if loss.device.type == "cpu":  # reading waits for nothing there, and costs less
-            if not math.isfinite(loss.item()):
-                self.flags[0] |= _BITS[LOSS]
-            return
-        self.flags[0].bitwise_or_(_is_broken(loss) * _BITS[LOSS])
+        """Note whether a loss that no kernel made is finite."""
+        self.flags[0].bitwise_or_(_is_broken(loss) * LOSS_BIT)
 
     def note_seen(self, radii: Int32[Tensor, "splats 2"]) -> None:
         """Note whether a splat was seen, for a picture whose way back is not the kernels'."""

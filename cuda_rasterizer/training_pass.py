@@ -93,15 +93,17 @@ def l1_ssim_with_gradient(
     check_pictures(render, target)
     if name == "reference":
         values, gradient = _reference_loss(render, target, ssim_weight)
+        guard.note_loss(values[0])
     else:
         kernels = kernels_of(name)
         values, saved = kernels.l1_ssim(
-            render.contiguous(), target.contiguous(), ssim_weight, for_backward=True
+            *(render.contiguous(), target.contiguous(), ssim_weight),
+            for_backward=True,
+            flags=guard.flags,
         )
         assert saved is not None
         one = _one(render.dtype, render.device)
         gradient = kernels.l1_ssim_backward(saved, ssim_weight, one)
-    guard.note_loss(values[0])
     return values, gradient
 
 

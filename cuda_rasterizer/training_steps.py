@@ -84,8 +84,8 @@ def l1_ssim(
 
 def check_pictures(render: Tensor, target: Tensor) -> None:
     """Raise RasterizerError unless the loss can compare them."""
-    kinds = _kind(render), _kind(render, torch.uint8)
-    if render.dim() != 3 or _kind(target) not in kinds:
+    is_alike = target.shape == render.shape and target.device == render.device
+    if render.dim() != 3 or not is_alike or target.dtype not in (render.dtype, torch.uint8):
         raise RasterizerError(
             f"the render is {_kind(render)}, the target {_kind(target)}; expected both "
             "(height, width, channels) alike, or the target in bytes"

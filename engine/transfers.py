@@ -21,22 +21,26 @@ def to_device(values: Tensor, device: torch.device) -> Tensor:
 class NumbersCopy:
     """A few numbers on their way to main memory; on the CPU they are there at once."""
 
-    def __init__(self, numbers: Tensor) -> None:
-        """Queue the copy behind what makes them."""
-        self._numbers = numbers
+    def __init__(self, *numbers: Tensor) -> None:
+        """Queue the copy behind what makes them, in the type of the first."""
+        device, dtype = numbers[0].device, numbers[0].dtype
+        self._values: list[float] = []
         self._arrival: torch.cuda.Event | None = None
-        if numbers.device.type != "cpu":
-            self._numbers = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
-            self._numbers.copy_(numbers, non_blocking=True)
-            self._arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._arrival.record(torch.cuda.current_stream(numbers.device))
+        if device.type == "cpu":
+            self._values = [value for tensor in numbers for value in tensor.tolist()]
+            return
+        together = torch.cat([tensor.to(dtype) for tensor in numbers])
+        self._arriving = torch.empty(together.shape, dtype=dtype, pin_memory=True)
+        self._arriving.copy_(together, non_blocking=True)
+        self._arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self._arrival.record(torch.cuda.current_stream(device))
 
     def read(self) -> list[float]:
         """The numbers; waits for them where they are not there yet."""
         if self._arrival is not None:
             self._arrival.synchronize()
-        values: list[float] = self._numbers.tolist()
-        return values
+            self._values = self._arriving.tolist()
+        return self._values
 
 
 class PictureCopy:

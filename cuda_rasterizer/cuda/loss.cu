@@ -238,6 +238,7 @@ KERNEL(sum_loss, LossPassParams, loss_columns) {
     loss.terms[1] = l1;
     loss.terms[2] = ssim;
     loss.terms[3] = squares / numbers;
+    if (p.flags && !is_finite(float(loss.terms[0]))) p.flags[0] |= not_finite_loss;
 }
 
 KERNEL(differentiate_loss, LossPassParams, loss_columns) {

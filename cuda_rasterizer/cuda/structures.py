@@ -217,6 +217,7 @@ class LossPassParams(ctypes.Structure):
         ("loss", LossParams),
         ("grad_loss", c_void_p),
         ("blocks", c_int64),
+        ("flags", c_void_p),
     ]
 
 

@@ -261,6 +261,7 @@ struct LossPassParams {
     LossParams<float> loss;
     const float* grad_loss;  // (1): what the gradient is multiplied by; null in sum_loss
     int64_t blocks;          // of measure_loss, whose partials sum_loss adds
+    int32_t* flags;          // (2) or null: sum_loss notes whether the loss is finite
 };
 
 }  // namespace splatscope

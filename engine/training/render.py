@@ -112,4 +112,4 @@ def draw_step(
 
 
 def _matrix(values: Float[np.ndarray, "rows columns"], device: torch.device) -> Tensor:
-    return to_device(torch.as_tensor(values, dtype=torch.float32), device)
+    return to_device(torch.from_numpy(values.astype(np.float32)), device)

@@ -8,7 +8,6 @@ stopped on the device meanwhile, by the `StepGuard`. On the CPU they are there a
 import dataclasses
 from collections.abc import Sequence
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -37,7 +36,7 @@ class StepNumbers:
 
     def __init__(self, values: Float[Tensor, "4"], guard: StepGuard) -> None:
         """Send the loss's (`LossTerms.values`) and the notes on their way; waits for nothing."""
-        self._copy = NumbersCopy(torch.cat([values, guard.flags.to(values.dtype)]))
+        self._copy = NumbersCopy(values, guard.flags)
 
     def read(self) -> StepReading:
         """Waits for the device where they are not there yet."""

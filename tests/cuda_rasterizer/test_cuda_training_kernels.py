@@ -77,6 +77,19 @@ def test_the_terms_alone_are_the_same():
     assert saved is None
 
 
+@pytest.mark.parametrize(("wrong", "noted"), [(0.5, 0), (math.nan, 64), (math.inf, 64)])
+def test_whether_the_loss_is_finite_is_noted_beside_what_was_noted_before(wrong, noted):
+    render, target = pictures((31, 17, 3))
+    render[30, 16, 2] = wrong
+    flags = torch.tensor([2, 1], dtype=torch.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(debug, "_is_on", False)  # which would refuse such terms
+        for backend in (cuda_backend, cpu_backend):
+            found = flags.clone()
+            backend.l1_ssim(render, target, 0.2, for_backward=True, flags=found)
+            assert found.tolist() == [2 + noted, 1]
+
+
 def test_no_bit_of_the_loss_depends_on_the_order_of_blocks_and_warps(emulated):
     render, target = pictures((101, 90, 3))
     terms, saved = cuda_backend.l1_ssim(render, target, 0.2, for_backward=True)
