@@ -26,7 +26,7 @@ from engine.versions import program_version
 from engine.wording import memory
 
 _PACKAGES = (
-    *("torch", "numpy", "pillow", "safetensors", "PySide6_Essentials", "pyqtgraph"),
+    *("torch", "numpy", "pillow", "safetensors", "PySide6_Essentials"),
     "cuda-bindings",
 )
 

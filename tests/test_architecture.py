@@ -9,7 +9,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).resolve().parent.parent
-QT = {"PySide6", "shiboken6", "pyqtgraph", "OpenGL"}
+QT = {"PySide6", "shiboken6", "OpenGL"}
 RASTERIZER_NEEDS = {"torch", "numpy", "jaxtyping", "cuda_rasterizer"}
 
 

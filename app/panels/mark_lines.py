@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QLineF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from app.palette import DARK, Palette
+from app.palette import Palette
 from app.panels.metrics_history import Mark, MarkKind
-from app.panels.view_item import ViewItem
+from app.panels.plot_scale import PlotScale
 
 MARK_LOOKS = {
     MarkKind.RESET: ("muted", Qt.PenStyle.DashLine),
@@ -17,31 +17,14 @@ MARK_LOOKS = {
 }
 
 
-class MarkLines(ViewItem):
-    """Dashed vertical lines over the whole height, all in one item however many there are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._marks: Sequence[Mark] = ()
-        self._colors = DARK
-        self.setZValue(-10)
-
-    def take(self, marks: Sequence[Mark], colors: Palette) -> None:
-        """Draw these marks in these colours."""
-        if list(marks) != list(self._marks) or colors != self._colors:
-            self._marks = tuple(marks)
-            self._colors = colors
-            self.update()
-
-    def paint(self, painter: QPainter, *_: object) -> None:
-        """Draw the lines that are in view."""
-        view = self.viewRect()
-        for mark in self._marks:
-            if not view.left() <= mark.step <= view.right():
-                continue
+def paint_marks(
+    painter: QPainter, marks: Sequence[Mark], scale: PlotScale, colors: Palette
+) -> None:
+    """Draw the marks that are in view over the whole height."""
+    first, last = scale.steps
+    for mark in marks:
+        if first <= mark.step <= last:
             color, style = MARK_LOOKS[mark.kind]
-            pen = QPen(QColor(getattr(self._colors, color)))
-            pen.setCosmetic(True)
-            pen.setStyle(style)
-            painter.setPen(pen)
-            painter.drawLine(QPointF(mark.step, view.top()), QPointF(mark.step, view.bottom()))
+            painter.setPen(QPen(QColor(getattr(colors, color)), 1.0, style))
+            x = scale.x(float(mark.step))
+            painter.drawLine(QLineF(x, scale.top, x, scale.top + scale.height))

@@ -6,23 +6,9 @@ A plot draws what it is given; what is drawn, and when, is the metrics panel's b
 from collections.abc import Sequence
 
 import numpy as np
-import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import (
-    QContextMenuEvent,
-    QFocusEvent,
-    QFont,
-    QGuiApplication,
-    QKeyEvent,
-)
-from PySide6.QtWidgets import (
-    QGraphicsGridLayout,
-    QLabel,
-    QMenu,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QFocusEvent, QGuiApplication, QKeyEvent
+from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.palette import DARK, Palette
 from app.panels.axis_ticks import (
@@ -32,18 +18,15 @@ from app.panels.axis_ticks import (
     padded_range,
     range_from_zero,
 )
-from app.panels.curve_lines import CurveLines
-from app.panels.mark_lines import MarkLines
 from app.panels.metrics_history import Mark
+from app.panels.plot_area import PlotArea
 from app.panels.plot_header import Curve, PlotHeader
-from app.panels.plot_reading import reading_text
+from app.panels.plot_reading import NO_POINTS, Points, reading_text
 from app.theme import set_role
 
-AXIS_WIDTH_PX = 40
-AXIS_HEIGHT_PX = 20
-TICK_POINT_SIZE = 7.5
 MARK_REACH_PX = 5
 TICK_MARGIN_PX = 6
+TICK_WIDTH_PX, TICK_HEIGHT_PX = 48, 26  # no tick has less room
 
 
 class Plot(QWidget):
@@ -77,17 +60,17 @@ class Plot(QWidget):
         self._can_log = can_log
         self._curves = tuple(curves)
         self._colors = DARK
-        self._pointer: QPointF | None = None  # in the scene, while the pointer is over the plot
-        self._data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._pointer: QPointF | None = None  # in the area, while the pointer is over it
+        self._data: dict[str, Points] = {}
         self._marks: Sequence[Mark] = ()
-        self._cursor_step: float | None = None
         self._ticks: list[list[str]] = [[], []]
         outer = QVBoxLayout(self)
         outer.setContentsMargins(12, 10, 8, 6)
         outer.setSpacing(6)
         self.header = PlotHeader(title, curves, self)
         outer.addWidget(self.header)
-        outer.addWidget(self._build_view(), 1)
+        self._area = self._build_area()
+        outer.addWidget(self._area, 1)
         self._build_reading()
         self._write_ticks()
         self.set_colors(DARK)
@@ -97,24 +80,27 @@ class Plot(QWidget):
     @property
     def columns(self) -> int:
         """How many pixels wide the curves are."""
-        return max(int(self._box.width()), 16)
+        return max(int(self._area.scale.width), 16)
 
     @property
     def view_range(self) -> tuple[float, float]:
         """The steps in view."""
-        low, high = self._box.viewRange()[0]
-        return float(low), float(high)
+        return self._area.scale.steps
 
     @property
     def height_range(self) -> tuple[float, float]:
         """The values in view, or their base-ten logarithms."""
-        low, high = self._box.viewRange()[1]
-        return float(low), float(high)
+        return self._area.scale.heights
 
     @property
     def reading(self) -> str:
         """What is shown under the pointer; "" for nothing."""
         return self._reading.text() if self._reading.isVisibleTo(self) else ""
+
+    @property
+    def cursor_step(self) -> float | None:
+        """The step at which values are read, if any."""
+        return self._area.cursor_step
 
     @property
     def tick_words(self) -> tuple[list[str], list[str]]:
@@ -127,21 +113,21 @@ class Plot(QWidget):
 
     def place_of(self, step: float) -> QPointF:
         """Where a step is in this widget, at half the height of the curves."""
-        low, high = self.height_range
-        inside = self._view.mapFromScene(self._box.mapViewToScene(QPointF(step, (low + high) / 2)))
-        return QPointF(self._view.mapTo(self, inside))
+        scale = self._area.scale
+        place = QPointF(scale.x(step), scale.top + scale.height / 2)
+        return self._area.mapTo(self, place)
 
-    def data(self, key: str) -> tuple[np.ndarray, np.ndarray]:
+    def data(self, key: str) -> Points:
         """The points drawn of one curve."""
-        return self._data.get(key, (np.empty(0), np.empty(0)))
+        return self._data.get(key, NO_POINTS)
 
     def set_curve(self, key: str, x: np.ndarray, y: np.ndarray) -> None:
         """Draw a curve through these points."""
+        had_points = self._has_points
         self._data[key] = (x, y)
         shown = np.log10(np.maximum(y, 1e-12)) if self.logarithmic else y
-        self._lines.set_points(key, x, shown)
-        if self._empty.isVisibleTo(self) is self._has_points:
-            self._empty.setVisible(not self._has_points)
+        self._area.set_points(key, x, shown)
+        if self._has_points is not had_points:
             self._write_ticks()
 
     @property
@@ -151,7 +137,7 @@ class Plot(QWidget):
     def set_marks(self, marks: Sequence[Mark]) -> None:
         """Draw these marks."""
         self._marks = marks
-        self._mark_lines.take(marks, self._colors)
+        self._area.set_marks(marks)
 
     def set_word(self, key: str, word: str, tooltip: str = "") -> None:
         """Change a curve's word in the legend."""
@@ -161,7 +147,8 @@ class Plot(QWidget):
         """Show the steps from `first` to `last`, and the height of the curves there."""
         bottom, top = self._height_of(first, last) or self.height_range
         if (first, last) != self.view_range or (bottom, top) != self.height_range:
-            self._box.setRange(xRange=(first, last), yRange=(bottom, top), padding=0)
+            self._area.set_ranges((first, last), (bottom, top))
+            self._write_ticks()
 
     def _height_of(self, first: float, last: float) -> tuple[float, float] | None:
         lows, highs = [], []
@@ -197,92 +184,44 @@ class Plot(QWidget):
     def set_colors(self, colors: Palette) -> None:
         """Repaint in the colours of a theme."""
         self._colors = colors
-        self._view.setBackground(colors.panel)
-        self._lines.set_colors(self._curves, colors)
-        for axis in self._axes:
-            axis.setPen(pg.mkPen(colors.grid))
-            axis.setTextPen(pg.mkPen(colors.muted))
-        self._cursor.setPen(pg.mkPen(colors.disabled))
-        self._mark_lines.take(self._marks, colors)
+        self._area.set_colors(colors)
         self.header.set_colors(colors)
 
     @property
     def pointed_step(self) -> float | None:
         """The step that is under the pointer now, however the plot has moved; None without one."""
-        if self._pointer is None or not self._box.sceneBoundingRect().contains(self._pointer):
+        place, scale = self._pointer, self._area.scale
+        if place is None or not scale.holds(place.x(), place.y()):
             return None
-        return float(self._box.mapSceneToView(self._pointer).x())
+        return scale.step_at(place.x())
 
     def show_cursor(self, step: float | None) -> None:
         """Show the values at a step, or no values."""
-        self._cursor_step = step
-        self._cursor.setVisible(step is not None)
+        self._area.set_cursor_step(step)
         if step is None:
             self._reading.hide()
             return
-        self._cursor.setPos(step)
         low, high = self.view_range
         reach = (high - low) / self.columns * MARK_REACH_PX
         text = reading_text(self._curves, self._data, self._marks, step, reach, self._colors)
         self._reading.setVisible(bool(text))
         self._reading.setText(text)
         on_right = step > (low + high) / 2
-        area = self._view.geometry()
-        left = area.left() + AXIS_WIDTH_PX + 4
+        area = self._area.geometry()
+        left = area.left() + int(self._area.scale.left) + 4
         width = min(self._reading.sizeHint().width(), area.right() - left)
         self._reading.resize(width, self._reading.heightForWidth(width))
         self._reading.move(left if on_right else area.right() - width, area.top())
 
     # --- building -------------------------------------------------------------------------------
 
-    def _build_view(self) -> pg.GraphicsView:
-        # Put together by hand: a PlotWidget brings seven menus without a parent along.
-        self._view = pg.GraphicsView(self)
-        self._view.setFrameStyle(0)
-        self._view.setMinimumHeight(60)
-        for part in (self._view, self._view.viewport()):
-            part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-        self._view.viewport().installEventFilter(self)
-        self._box = pg.ViewBox(enableMenu=False)
-        self._box.setMouseEnabled(x=True, y=False)
-        self._box.disableAutoRange()
-        self._axes = [pg.AxisItem("left"), pg.AxisItem("bottom")]
-        font = QFont(self.font())
-        font.setPointSizeF(TICK_POINT_SIZE)
-        for axis in self._axes:
-            axis.linkToView(self._box)
-            axis.setStyle(tickFont=font, tickLength=0, tickTextOffset=4)
-            axis.enableAutoSIPrefix(False)
-            axis.setCacheMode(axis.CacheMode.DeviceCoordinateCache)  # else drawn with each curve
-        self._axes[0].setWidth(AXIS_WIDTH_PX)
-        self._axes[1].setHeight(AXIS_HEIGHT_PX)
-        area = pg.GraphicsWidget()
-        grid = QGraphicsGridLayout(area)
-        grid.setContentsMargins(0, 0, 4, 0)
-        grid.setSpacing(0)
-        grid.addItem(self._axes[0], 0, 0)
-        grid.addItem(self._box, 0, 1)
-        grid.addItem(self._axes[1], 1, 1)
-        grid.setColumnStretchFactor(1, 1)
-        grid.setRowStretchFactor(0, 1)
-        self._view.setCentralItem(area)
-        self._build_items()
-        for lines in (self._mark_lines, self._lines):
-            self._box.sigRangeChanged.connect(lines.follow_view)
-            self._box.sigResized.connect(lines.follow_view)
-        self._box.sigRangeChanged.connect(self._write_ticks)
-        self._box.sigResized.connect(self._write_ticks)
-        self._box.sigRangeChangedManually.connect(self._tell_zoom)
-        self._view.scene().sigMouseMoved.connect(self._follow_pointer)
-        return self._view
-
-    def _build_items(self) -> None:
-        self._mark_lines, self._lines = MarkLines(), CurveLines(self._curves)
-        self._cursor = pg.InfiniteLine(angle=90, movable=False)
-        self._cursor.setVisible(False)
-        for item in (self._mark_lines, self._lines, self._cursor):
-            self._box.addItem(item, ignoreBounds=True)
+    def _build_area(self) -> PlotArea:
+        area = PlotArea(self._curves, self)
+        area.resized.connect(self._write_ticks)
+        area.zoomed.connect(self.zoomed)
+        area.all_asked.connect(self.all_asked)
+        area.pointed.connect(self._follow_pointer)
+        return area
 
     def _build_reading(self) -> None:
         self._reading = QLabel(self)
@@ -291,29 +230,13 @@ class Plot(QWidget):
         self._reading.setWordWrap(True)
         set_role(self._reading, "reading")
         self._reading.hide()
-        self._empty = QLabel("no steps yet", self._view)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        set_role(self._empty, "muted")
 
     # --- pointer, keys, menu --------------------------------------------------------------------
-
-    def eventFilter(self, watched: object, event: QEvent) -> bool:
-        """Notice in the plot's own area when the pointer leaves, double-clicks, or asks a menu."""
-        if event.type() == QEvent.Type.Leave:
-            self._pointer = None
-            self.hovered.emit(None)
-        elif event.type() == QEvent.Type.MouseButtonDblClick:
-            self.all_asked.emit()
-            return True
-        elif event.type() == QEvent.Type.Resize:
-            self._empty.setGeometry(self._view.viewport().rect())
-        return False
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Read values with left and right, zoom with plus and minus, show all with 0."""
         low, high = self.view_range
-        at = self._cursor_step if self._cursor_step is not None else (low + high) / 2
+        at = self.cursor_step if self.cursor_step is not None else (low + high) / 2
         step = (high - low) / 50
         match event.key():
             case Qt.Key.Key_Left:
@@ -328,7 +251,7 @@ class Plot(QWidget):
                 self.zoomed.emit(at - (at - low) * 2, at + (high - at) * 2)
             case Qt.Key.Key_0 | Qt.Key.Key_Home:
                 self.all_asked.emit()
-            case Qt.Key.Key_Escape if self._cursor_step is not None:
+            case Qt.Key.Key_Escape if self.cursor_step is not None:
                 self.hovered.emit(None)
             case _:
                 super().keyPressEvent(event)
@@ -375,29 +298,26 @@ class Plot(QWidget):
             ]
         QGuiApplication.clipboard().setText("\n".join(lines))
 
-    def _tell_zoom(self, *_: object) -> None:
-        self.zoomed.emit(*self.view_range)
-
-    def _follow_pointer(self, position: QPointF) -> None:
-        self._pointer = position
+    def _follow_pointer(self, place: QPointF | None) -> None:
+        self._pointer = place
         self.hovered.emit(self.pointed_step)
 
     # --- writing --------------------------------------------------------------------------------
 
-    def _write_ticks(self, *_: object) -> None:
+    def _write_ticks(self) -> None:
         if not self._has_points:
             self._set_ticks([], [])
             return
-        (left, right), (bottom, top) = self._box.viewRange()
-        across = max(int(self._box.width()) // 48, 2)
-        upward = max(int(self._box.height()) // 26, 2)
+        scale = self._area.scale
+        bottom, top = scale.heights
+        across = max(int(scale.width) // TICK_WIDTH_PX, 2)
+        upward = max(int(scale.height) // TICK_HEIGHT_PX, 2)
         ticks = log_ticks if self.logarithmic else linear_ticks
-        height = max(self._box.height(), 1.0)
-        highest = top - (top - bottom) * TICK_MARGIN_PX / height  # above, half a number is cut off
+        # above, half a number is cut off
+        highest = top - (top - bottom) * TICK_MARGIN_PX / scale.height
         left_ticks = [tick for tick in ticks(bottom, top, upward) if tick[0] <= highest]
-        self._set_ticks(left_ticks, linear_ticks(left, right, across))
+        self._set_ticks(left_ticks, linear_ticks(*scale.steps, across))
 
     def _set_ticks(self, left: list[tuple[float, str]], bottom: list[tuple[float, str]]) -> None:
-        for axis, ticks in zip(self._axes, (left, bottom), strict=True):
-            axis.setTicks([ticks])
+        self._area.set_ticks(left, bottom, is_empty=not self._has_points)
         self._ticks = [[word for _, word in ticks] for ticks in (left, bottom)]

@@ -163,7 +163,7 @@ def in_new_processes(*commands: list[str]) -> None:
     code = (
         "import sys, app.__main__ as program\n"
         "assert program.run(sys.argv[1:]) == 0\n"
-        "found = [name for name in sys.modules if name.startswith(('PySide6', 'pyqtgraph'))]\n"
+        "found = [name for name in sys.modules if name.startswith(('PySide6', 'shiboken6'))]\n"
         "assert not found, found"
     )
     with ThreadPoolExecutor(len(commands)) as pool:

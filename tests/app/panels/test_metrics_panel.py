@@ -3,8 +3,8 @@ import time
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QPixmap, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
@@ -12,6 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.palette import DARK, LIGHT
 from app.panels.metrics_history import MarkKind
 from app.panels.metrics_panel import REPAINT_INTERVAL_MS, MetricsPanel
+from app.panels.plot import Plot
+from app.panels.plot_area import PlotArea
 from engine.messages import (
     Evaluated,
     OpacitiesReset,
@@ -22,7 +24,7 @@ from engine.messages import (
     State,
 )
 from tests.app.panels.engine_events import history_read, photo, run_started, scene_opened, stepped
-from tests.settling import LIMIT_MS, show, wait_for_layout
+from tests.settling import LIMIT_MS, settle, show, wait_for_layout
 
 
 @pytest.fixture
@@ -37,6 +39,36 @@ def panel(qtbot: QtBot) -> MetricsPanel:
 
 def drawn(panel: MetricsPanel, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not panel.is_stale, timeout=LIMIT_MS)
+
+
+def point_at(plot: Plot, step: float) -> None:
+    """Move the mouse over a step."""
+    area = plot.findChild(PlotArea)
+    assert area is not None
+    QTest.mouseMove(area, area.mapFrom(plot, plot.place_of(step)).toPoint())
+
+
+def turn_wheel(plot: Plot, step: float, angle: int) -> None:
+    """Turn the wheel over a step."""
+    area = plot.findChild(PlotArea)
+    assert area is not None
+    place = QPointF(area.mapFrom(plot, plot.place_of(step)).toPoint())
+    event = QWheelEvent(
+        place,
+        QPointF(area.mapToGlobal(place)),
+        QPoint(0, 0),
+        QPoint(0, angle),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QGuiApplication.sendEvent(area, event)
+
+
+def read_step(plot: Plot) -> float:
+    """The step whose values are read."""
+    return float(plot.reading.split("<br>")[0].removeprefix("step ").replace(",", ""))
 
 
 def test_curves_are_drawn_from_no_more_points_than_pixels(
@@ -239,18 +271,73 @@ def test_what_is_read_follows_the_pointer_when_the_plot_moves_on(
 ) -> None:
     panel.handle(stepped(range(1, 101)))
     drawn(panel, qtbot)
-    scene = panel.loss._view.scene()
-    scene.sigMouseMoved.emit(panel.loss._box.mapViewToScene(QPointF(60.0, 0.1)))
-    assert "step 60" in panel.loss.reading
+    point_at(panel.loss, 60.0)
+    assert read_step(panel.loss) == pytest.approx(60, abs=1)
     panel.handle(stepped(range(101, 1_001)))
     drawn(panel, qtbot)
     pointed = panel.loss.pointed_step
     assert pointed is not None
     assert pointed > 400
-    read = panel.loss.reading.split("<br>")[0].removeprefix("step ").replace(",", "")
     # what is drawn is a mean of so many steps as share a pixel
-    assert float(read) == pytest.approx(pointed, abs=1_000 / panel.loss.columns + 1)
-    assert panel.splats._cursor.value() == pytest.approx(pointed)
+    assert read_step(panel.loss) == pytest.approx(pointed, abs=1_000 / panel.loss.columns + 1)
+    assert panel.splats.cursor_step == pytest.approx(pointed)
+
+
+def test_the_wheel_zooms_about_the_pointer_in_all_plots(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped(range(1, 1_001)))
+    drawn(panel, qtbot)
+    low, high = panel.loss.view_range
+    turn_wheel(panel.loss, 250.0, 120)
+    nearer = panel.psnr.view_range
+    assert (250 - nearer[0]) / (250 - low) == pytest.approx(0.75, abs=0.02)  # a pixel is 5 steps
+    assert (nearer[1] - 250) / (high - 250) == pytest.approx(0.75, abs=0.02)
+    turn_wheel(panel.loss, 250.0, -120)
+    assert panel.loss.view_range == pytest.approx((low, high), abs=1)
+
+
+def test_a_drag_moves_all_plots_and_a_click_none(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped(range(1, 1_001)))
+    drawn(panel, qtbot)
+    low, high = panel.loss.view_range
+    area = panel.loss.findChild(PlotArea)
+    assert area is not None
+    begin = QPoint(area.width() // 2, area.height() // 2)
+    QTest.mousePress(area, Qt.MouseButton.LeftButton, pos=begin)
+    QTest.mouseMove(area, begin + QPoint(1, 0))  # a hand is never quite still
+    assert panel.loss.view_range == (low, high)
+    QTest.mouseMove(area, begin + QPoint(50, 0))
+    QTest.mouseRelease(area, Qt.MouseButton.LeftButton, pos=begin + QPoint(50, 0))
+    moved = 50 * (high - low) / area.scale.width
+    assert panel.splats.view_range == pytest.approx((low - moved, high - moved), abs=1)
+    QTest.mouseMove(area, begin)
+    assert panel.splats.view_range == pytest.approx((low - moved, high - moved), abs=1)
+    QTest.mouseDClick(area, Qt.MouseButton.LeftButton, pos=begin)
+    assert panel.splats.view_range == (low, high)
+
+
+def test_more_steps_repaint_the_curves_and_not_what_stands_behind_them(
+    panel: MetricsPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel.handle(stepped(range(1, 1_001)))
+    drawn(panel, qtbot)
+    settle()
+    behind = []
+    paint = PlotArea._paint_backdrop
+
+    def noted(area: PlotArea, ratio: float) -> QPixmap:
+        behind.append(area)
+        return paint(area, ratio)
+
+    monkeypatch.setattr(PlotArea, "_paint_backdrop", noted)
+    before = panel.loss.grab().toImage()
+    panel.handle(stepped(range(1_001, 1_021)))  # within the round end of the axis
+    drawn(panel, qtbot)
+    assert panel.loss.grab().toImage() != before
+    assert behind == []
+    panel.handle(stepped(range(1_021, 1_401)))
+    drawn(panel, qtbot)
+    panel.loss.grab()
+    assert behind != []
 
 
 def test_a_logarithmic_loss_is_drawn_by_its_logarithm_and_read_as_it_is(
