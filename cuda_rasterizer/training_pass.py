@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int32, UInt8
 
 
+_ROWS_OF_MATRIX = {"world_to_camera": 4, "intrinsics": 3}
+
+
 class TrainingPicture(Protocol):
     """A picture, and the way back from it to the splats.
 
@@ -127,14 +130,15 @@ def _check(splats: SplatInputs, view: View) -> None:
     if splats.features is not None or splats.sh_dc is None or not view.raw:
         raise RasterizerError("a training step draws raw splats with spherical harmonics")
     count, kind = splats.means.shape[0], (splats.means.dtype, splats.means.device)
-    for name in GRADIENTS:
+    for name in (*GRADIENTS, "world_to_camera", "intrinsics"):
         tensor = getattr(splats, name)
         if tensor is None:
             continue
-        if tensor.shape[0] != count or (tensor.dtype, tensor.device) != kind:
+        rows = count if name in GRADIENTS else _ROWS_OF_MATRIX[name]
+        if tensor.shape[0] != rows or (tensor.dtype, tensor.device) != kind:
             raise RasterizerError(
                 f"{name} are {tuple(tensor.shape)} {tensor.dtype} on {tensor.device}; expected "
-                f"{count} rows of {kind[0]} on {kind[1]} as the means are"
+                f"{rows} rows of {kind[0]} on {kind[1]} as the means are"
             )
         if not tensor.is_contiguous():
             raise RasterizerError(f"{name} are not contiguous; the kernels read whole rows")

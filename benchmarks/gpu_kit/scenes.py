@@ -6,7 +6,18 @@ import math
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import AdamGroup, Rendering, adam_step, l1_ssim, rasterize
+from cuda_rasterizer import (
+    CLASSIC,
+    AdamGroup,
+    Rendering,
+    SplatInputs,
+    StepGuard,
+    View,
+    adam_step,
+    draw_for_training,
+    l1_ssim_with_gradient,
+    rasterize,
+)
 
 # Splats that a pixel's list holds on average: sum of the areas within 2.5 standard deviations.
 DEPTH_COMPLEXITY = 40
@@ -41,6 +52,7 @@ class TrainingScene:
 
     def __post_init__(self) -> None:
         """Moments begin at zero."""
+        self.guard = StepGuard(self.means.device)
         self.moments = {
             name: (torch.zeros_like(leaf.detach()), torch.zeros_like(leaf.detach()))
             for name, leaf in self.leaves().items()
@@ -73,10 +85,32 @@ class TrainingScene:
 
     def forward_and_backward(self) -> None:
         """Everything of a step but Adam; gradients replace those before."""
-        for leaf in self.leaves().values():
-            leaf.grad = None
-        terms = l1_ssim(self.draw().color, self.target, SSIM_WEIGHT, backend=self.backend)
-        torch.autograd.backward(terms.loss)
+        splats = SplatInputs(
+            means=self.means,
+            quaternions=self.quaternions,
+            scales=self.log_scales,
+            opacities=self.logits,
+            sh_dc=self.sh_dc,
+            sh_rest=self.sh_rest,
+            features=None,
+            world_to_camera=self.world_to_camera,
+            intrinsics=self.intrinsics,
+        )
+        view = View(*self.size, 3, False, CLASSIC, raw=True)
+        self.guard.begin(keep=False)
+        picture = draw_for_training(
+            *(splats, view, self.background),
+            rest_learns=True,
+            guard=self.guard,
+            backend=self.backend,
+        )
+        _, gradient = l1_ssim_with_gradient(
+            *(picture.color, self.target, SSIM_WEIGHT, self.guard, self.backend)
+        )
+        found, _ = picture.differentiate(gradient)
+        self.means.grad, self.quaternions.grad = found.means, found.quaternions
+        self.log_scales.grad, self.logits.grad = found.scales, found.opacities
+        self.sh_dc.grad, self.sh_rest.grad = found.sh_dc, found.sh_rest
 
     def optimize(self) -> None:
         """Adam on the gradients there are."""
@@ -87,7 +121,9 @@ class TrainingScene:
             if leaf.grad is not None
         ]
         beta1, beta2 = BETAS
-        adam_step(groups, beta1=beta1, beta2=beta2, eps=EPSILON, backend=self.backend)
+        adam_step(
+            groups, beta1=beta1, beta2=beta2, eps=EPSILON, guard=self.guard, backend=self.backend
+        )
 
     def step(self) -> None:
         """One whole step."""
@@ -119,9 +155,9 @@ def training_scene(
         logits=1.5 * normal(splats) - 1.0,  # most are faint, as in a trained scene
         sh_dc=normal(splats, 1, 3),
         sh_rest=0.1 * normal(splats, 15, 3),
-        world_to_camera=torch.eye(4),
+        world_to_camera=torch.eye(4, device=device),
         intrinsics=torch.tensor(
-            [[focal, 0.0, width / 2], [0.0, focal, height / 2], [0.0, 0.0, 1.0]]
+            [[focal, 0.0, width / 2], [0.0, focal, height / 2], [0.0, 0.0, 1.0]], device=device
         ),
         background=torch.zeros(3, device=device),
         target=uniform(height, width, 3),

@@ -156,6 +156,7 @@ def test_no_graph_is_recorded_though_the_splats_are_leaves(backend):
         ({"features": torch.zeros(COUNT, 3)}, "raw splats with spherical harmonics"),
         ({"opacities": torch.zeros(COUNT - 1)}, "opacities are .*expected 67 rows"),
         ({"scales": torch.zeros(COUNT, 3, dtype=torch.float64)}, "scales are .*float64"),
+        ({"intrinsics": torch.eye(3, dtype=torch.float64)}, "intrinsics are .*float64"),
         ({"quaternions": torch.zeros(4, COUNT).T}, "quaternions are not contiguous"),
     ],
 )
