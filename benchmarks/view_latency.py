@@ -1,12 +1,13 @@
 """How long a view waits for its picture while a large scene trains, kernels cut and not.
 
-    python -m benchmarks.view_latency [--splats 100000] [--size 1156x866] [--seconds 15]
-        [--rounds 2] [--json FILE]
+    python -m benchmarks.view_latency [--splats 100000] [--size 1156x866] [--scale 0.25]
+        [--seconds 15] [--rounds 2] [--json FILE]
 
 An engine without a window trains a scene made in code, whose photos have `--size`, while a camera
 moves: a view every 16 ms, each timed until a frame that answers it has arrived (a frame answers all
 views up to its own). Turns in which long kernels stop for a view alternate with turns in which a
-view waits for the end of its phase. The training rate stands beside. The load of the machine is
+view waits for the end of its phase. All pictures have one scale, which the engine would else choose
+by what they cost, so that both turns draw the same. The training rate stands beside. The load of the machine is
 told first: figures of a busy one are no bars.
 """
 
@@ -30,6 +31,7 @@ from engine.dataset.scene import Distortion
 from engine.engine_thread import Engine
 from engine.messages import Event, Frame, OpenScene, SceneOpened, Shutdown, Stepped, View
 from engine.settings import Settings
+from engine.view_scheduler import ViewScheduler
 from tests.engine.dataset.scene_files import make_views, write_colmap
 
 MOVE_SECONDS = 0.016  # a mouse tells of its moves about so often
@@ -99,6 +101,11 @@ class Watcher:
             raise RuntimeError("the engine did not end within a minute")
 
 
+def at_scale(scale: float) -> contextlib.AbstractContextManager[object]:
+    """Meanwhile every picture of a moving camera is so much smaller than its view."""
+    return mock.patch.object(ViewScheduler, "_scale", lambda _self, _view: scale)
+
+
 @contextlib.contextmanager
 def phases_whole() -> Iterator[None]:
     """Meanwhile no kernel stops for a view."""
@@ -158,6 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splats", type=int, default=100_000)
     parser.add_argument("--size", default="1156x866", help="of the photos")
+    parser.add_argument("--scale", type=float, default=0.25, help="of pictures to their views")
     parser.add_argument("--seconds", type=float, default=15.0, help="of a turn")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", type=Path, help="where to write the figures")
@@ -170,10 +178,14 @@ def main(arguments: list[str] | None = None) -> None:
         load = os.getloadavg()[0]
         watcher = Watcher(folder / "scene", folder / "run")
         try:
-            rows = measured(watcher, chosen.rounds, chosen.seconds)
+            with at_scale(chosen.scale):
+                rows = measured(watcher, chosen.rounds, chosen.seconds)
         finally:
             watcher.close()
-    print(f"{chosen.splats:,} splats, photos of {chosen.size}; load before: {load:.1f}")
+    print(
+        f"{chosen.splats:,} splats, photos of {chosen.size}, views of {VIEW_WIDTH} pixels at "
+        f"{chosen.scale:g}; load before: {load:.1f}"
+    )
     print(f"{'kernels':10}{'views':>7}{'median':>11}{'95th':>11}{'longest':>11}{'training':>13}")
     for kind, row in rows.items():
         print(
@@ -181,7 +193,13 @@ def main(arguments: list[str] | None = None) -> None:
             f"{row['longest_ms']:8.0f} ms{row['steps_per_second']:8.2f} st/s"
         )
     if chosen.json:
-        found = {"splats": chosen.splats, "size": chosen.size, "load": load, "latency": rows}
+        found = {
+            "splats": chosen.splats,
+            "size": chosen.size,
+            "scale": chosen.scale,
+            "load": load,
+            "latency": rows,
+        }
         chosen.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
