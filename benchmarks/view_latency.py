@@ -7,8 +7,8 @@ An engine without a window trains a scene made in code, whose photos have `--siz
 moves: a view every 16 ms, each timed until a frame that answers it has arrived (a frame answers all
 views up to its own). Turns in which long kernels stop for a view alternate with turns in which a
 view waits for the end of its phase. All pictures have one scale, which the engine would else choose
-by what they cost, so that both turns draw the same. The training rate stands beside. The load of the machine is
-told first: figures of a busy one are no bars.
+by what they cost, so that both turns draw the same. The training rate stands beside. The load of
+the machine is told first: figures of a busy one are no bars.
 """
 
 import argparse
@@ -103,7 +103,7 @@ class Watcher:
 
 def at_scale(scale: float) -> contextlib.AbstractContextManager[object]:
     """Meanwhile every picture of a moving camera is so much smaller than its view."""
-    return mock.patch.object(ViewScheduler, "_scale", lambda _self, _view: scale)
+    return mock.patch.object(ViewScheduler, "_scale", return_value=scale)
 
 
 @contextlib.contextmanager
