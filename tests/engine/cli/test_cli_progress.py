@@ -55,6 +55,7 @@ def test_what_is_over_at_once_is_not_spoken_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     terminal = on_terminal(monkeypatch)
+    monkeypatch.setattr(cli_progress, "FIRST_SECONDS", 60.0)  # this machine may be held up
     progress = Progress()
     progress.preparing("Reading poses", 0, 3)
     progress.close()

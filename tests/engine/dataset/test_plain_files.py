@@ -26,7 +26,7 @@ from tests.engine.dataset.scene_files import (
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes"),
-    pytest.mark.timeout(30),  # what these tests are about would wait for ever
+    pytest.mark.timeout(120),  # what these tests are about would wait for ever
 ]
 
 Putting = Callable[[Path], None]
