@@ -1,10 +1,10 @@
 """Large tensors lie in large pages, lest every step takes thousands of page faults."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.child_process import run_python
 
 SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 TENSOR_MIB = 64
@@ -25,8 +25,7 @@ print(faults() - before)
     reason="this system has no large pages",
 )
 def test_a_large_tensor_is_filled_without_a_page_fault_for_every_four_kilobytes() -> None:
-    filled = subprocess.run(
-        [sys.executable, "-c", FILL], check=True, capture_output=True, text=True, timeout=120
-    )
+    filled = run_python("-c", FILL)
+    assert filled.returncode == 0, filled.stderr
     # 16,384 in small pages, some dozens in large ones; half of it, as memory may be in pieces.
     assert int(filled.stdout) < TENSOR_MIB * 256 // 2

@@ -13,7 +13,7 @@ import sysconfig
 import venv
 from pathlib import Path
 
-from tests.child_process import PROJECT, run_program, run_python, without_display
+from tests.child_process import BUSY_SECONDS, PROJECT, run_program, run_python, without_display
 from tests.cores import own_cores
 
 SOURCES = ("app", "engine", "cuda_rasterizer", "resources")
@@ -60,7 +60,7 @@ def install_in_empty_venv(folder: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "pip", "--python", str(python), "install", *options, str(wheel)],
         check=True,
-        timeout=120,
+        timeout=BUSY_SECONDS,
     )
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     own = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
@@ -76,4 +76,4 @@ def run_installed(
     variables = without_display()
     variables.pop("PYTHONPATH", None)
     command = (programs / program, *arguments)
-    return run_program(*command, folder=folder, variables=variables, seconds=200)
+    return run_program(*command, folder=folder, variables=variables, seconds=BUSY_SECONDS)

@@ -2,10 +2,11 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.child_process import run_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -25,10 +26,8 @@ def installed(tmp_path: Path) -> Path:
 
 
 def is_up_to_date(folder: Path) -> bool:
-    asked = subprocess.run(
-        ["make", "--question", "install"], cwd=folder, capture_output=True, timeout=20, check=False
-    )
-    assert asked.returncode in (0, 1), asked.stderr.decode()
+    asked = run_program("make", "--question", "install", folder=folder)
+    assert asked.returncode in (0, 1), asked.stderr
     return asked.returncode == 0
 
 

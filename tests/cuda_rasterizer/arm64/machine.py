@@ -20,6 +20,7 @@ from torch import Tensor
 
 from cuda_rasterizer import cpu_backend, kernel_arguments, native
 from cuda_rasterizer.native_structs import AdamParams
+from tests.child_process import BUSY_SECONDS
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
@@ -80,7 +81,7 @@ class Machine:
 
     def __exit__(self, *_: object) -> None:
         self._input.close()
-        code = self._process.wait(timeout=60)
+        code = self._process.wait(timeout=BUSY_SECONDS)
         self._output.close()
         assert code == 0, f"the emulated machine ended with {code}"
 

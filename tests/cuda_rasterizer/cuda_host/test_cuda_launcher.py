@@ -13,6 +13,7 @@ from cuda_rasterizer.cuda import availability, driver, nvrtc, sources
 from cuda_rasterizer.cuda.driver import Driver
 from cuda_rasterizer.cuda.launcher import CudaLauncher, made_at_once
 from cuda_rasterizer.cuda.nvrtc import CompilationError, Compiler
+from tests.child_process import BUSY_SECONDS
 from tests.cuda_rasterizer.cuda_host.fake_cuda import FakeDriver, FakeNvrtc
 
 TEXT = """
@@ -181,11 +182,11 @@ def test_whoever_gives_up_waits_for_no_compiler_and_neither_does_the_end_of_the_
 
     def make(module: str) -> bytes:
         if module == "quick":
-            is_compiling.wait(30)
+            is_compiling.wait(BUSY_SECONDS)
             return b"made"
         compiling.append(threading.current_thread())
         is_compiling.set()
-        go_on.wait(30)
+        go_on.wait(BUSY_SECONDS)
         return b"late"
 
     made = made_at_once(make, ["slow", "quick"], 2)
@@ -195,7 +196,7 @@ def test_whoever_gives_up_waits_for_no_compiler_and_neither_does_the_end_of_the_
     assert thread.is_alive()
     assert thread.daemon
     go_on.set()
-    thread.join(30)
+    thread.join(BUSY_SECONDS)
 
 
 def test_the_compiler_gets_all_headers_and_the_options_that_keep_decisions_alike(
