@@ -1,6 +1,6 @@
 """A label that gives way where there is little room."""
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
@@ -56,19 +56,40 @@ class ElidedLabel(QLabel):
 
 
 class LabelPlace(QWidget):
-    """Holds one label and keeps its new texts to itself: QLabel would have the window laid out."""
+    """Holds one label and keeps its new texts to itself, but for those of another height.
+
+    QLabel would have every layout up to the window's done anew, each with a repaint of its own.
+    """
 
     def __init__(self, label: QLabel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._label = label
         label.setParent(self)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._asked_height = 0
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(label.wordWrap())
+        self.setSizePolicy(policy)
 
     def sizeHint(self) -> QSize:
         """No width of its own, and as high as the label."""
         return QSize(0, self._label.sizeHint().height())
 
+    def heightForWidth(self, width: int) -> int:
+        """That of the label, which knows it only where it wraps its text."""
+        height = self._label.heightForWidth(width)
+        return height if height >= 0 else self._label.sizeHint().height()
+
+    def event(self, event: QEvent) -> bool:
+        """Pass a label's wish for another place on where its text has another height."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            needed = self.heightForWidth(self.width())
+            if needed != self._asked_height:
+                self._asked_height = needed
+                self.updateGeometry()
+        return super().event(event)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the label all there is."""
         super().resizeEvent(event)
+        self._asked_height = self.heightForWidth(self.width())
         self._label.setGeometry(self.rect())

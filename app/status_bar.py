@@ -8,6 +8,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.elided_label import ElidedLabel, LabelPlace
+from app.pace import Pace
 from app.theme import set_role
 from app.wording import counted, duration, memory, share
 from engine.messages import (
@@ -76,10 +77,8 @@ class StatusBar(QWidget):
         row.addWidget(self.saved)
         row.addWidget(self.folder_button)
         self.setFixedHeight(26)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(REFRESH_MS)
-        self._timer.timeout.connect(self.refresh)
+        self._pace = Pace(REFRESH_MS, self)
+        self._pace.due.connect(self.refresh)
         self._notice_timer = QTimer(self)
         self._notice_timer.setSingleShot(True)
         self._notice_timer.timeout.connect(self._clear_notice)
@@ -109,8 +108,7 @@ class StatusBar(QWidget):
             self._saved_at = (event.step, time.monotonic())
         else:
             return
-        if not self._timer.isActive():
-            self._timer.start()
+        self._pace.ask()
 
     def set_state(self, state: State) -> None:
         """Show the state at once."""

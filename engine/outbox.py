@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.messages import Event, Frame, Stepped
 
-METRICS_SECONDS = 0.25  # between two wake-ups that have nothing but metrics to tell
+METRICS_SECONDS = 0.5  # between two wake-ups that have nothing but metrics to tell
 
 Wake = Callable[[], None]
 
@@ -64,6 +64,8 @@ class Outbox:
         with self._lock:
             taken, self._events = self._events, []
             self._woken = False
+            if any(isinstance(item, list) for item in taken):
+                self._told_metrics = time.monotonic()  # with a frame, perhaps: no need to wake soon
         return [merge(item) if isinstance(item, list) else item for item in taken]
 
     def take_frame(self) -> Frame | None:

@@ -7,10 +7,10 @@ points as they have pixels, and only while they can be seen.
 """
 
 import numpy as np
-from PySide6.QtCore import QTimer
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
+from app.pace import Pace
 from app.palette import Palette
 from app.panels.metrics_history import Mark, MarkKind, MetricsHistory, reduced
 from app.panels.panel import Panel
@@ -67,10 +67,8 @@ class MetricsPanel(Panel):
         self._zoom: tuple[float, float] | None = None
         self._page = 0
         self._cursor: float | None = None  # the step at which values are read
-        self._repaint_timer = QTimer(self)
-        self._repaint_timer.setInterval(REPAINT_INTERVAL_MS)
-        self._repaint_timer.setSingleShot(True)
-        self._repaint_timer.timeout.connect(self._repaint)
+        self._repaint_pace = Pace(REPAINT_INTERVAL_MS, self)
+        self._repaint_pace.due.connect(self._repaint)
         self.is_stale = False  # numbers have come that are not drawn yet
         self.loss = Plot("Loss", LOSS_CURVES, can_log=True, parent=self)
         self.psnr = Plot("PSNR", PSNR_CURVES, parent=self)
@@ -164,7 +162,7 @@ class MetricsPanel(Panel):
         """Catch up with what happened while the panel was hidden."""
         super().showEvent(event)
         if self.is_stale:
-            self._repaint_timer.start(0)
+            self._repaint_pace.hurry()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the speed its own place where there is room."""
@@ -197,8 +195,8 @@ class MetricsPanel(Panel):
 
     def _repaint_soon(self) -> None:
         self.is_stale = True
-        if self.isVisible() and not self._repaint_timer.isActive():
-            self._repaint_timer.start(REPAINT_INTERVAL_MS)
+        if self.isVisible():
+            self._repaint_pace.ask()
 
     def _repaint(self) -> None:
         if not self.isVisible() or self.window().isMinimized():

@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
+from app.elided_label import LabelPlace
 from app.theme import set_role
 
 
@@ -15,13 +16,13 @@ class SettingNote(QWidget):
         super().__init__(parent)
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 2)
-        self._label = QLabel(self)
+        self._label = QLabel()
         self._label.setWordWrap(True)
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.button = QPushButton(self)
         set_role(self.button, "small")
         self.button.clicked.connect(self.pressed)
-        line.addWidget(self._label, 1)
+        line.addWidget(LabelPlace(self._label, self), 1)
         line.addWidget(self.button)
 
     @property

@@ -9,10 +9,11 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
+from app.pace import Pace
 from app.panels.panel import Panel
 from app.panels.preset_menu import PresetMenu
 from app.panels.setting_badges import RowProgress, badge, cap_note, rate_note
@@ -38,7 +39,7 @@ from engine.setting_info import Value
 from engine.settings import Settings, setting_info
 
 PresetBase = tuple[str, Settings, str]  # name, values, why that one
-BADGE_INTERVAL_MS = 500
+BADGE_INTERVAL_MS = 2000  # for what changes with the steps: each one lays the list out anew
 PRESETS_TIP = "Presets, and the changes made to one"
 
 
@@ -69,10 +70,8 @@ class SettingsPanel(Panel):
         self._sh_degree = 0
         self._position_lr = 0.0
         self._extent = 0.0
-        self._badge_timer = QTimer(self)
-        self._badge_timer.setInterval(BADGE_INTERVAL_MS)
-        self._badge_timer.setSingleShot(True)
-        self._badge_timer.timeout.connect(self._show_progress)
+        self._badge_pace = Pace(BADGE_INTERVAL_MS, self)
+        self._badge_pace.due.connect(self._show_progress)
         self._build()
         self._show_values()
 
@@ -317,8 +316,8 @@ class SettingsPanel(Panel):
         return self._settings[name] != self._base[name]
 
     def _show_progress_soon(self) -> None:
-        if self.isVisible() and not self._badge_timer.isActive():
-            self._badge_timer.start()
+        if self.isVisible():
+            self._badge_pace.ask()
 
     def _show_progress(self) -> None:
         for name, row in self.list.rows.items():
