@@ -150,8 +150,9 @@ class StatusBar(QWidget):
 
     def refresh(self) -> None:
         """Write the line anew."""
-        self.facts.set_full_text("   ·   ".join(self._facts()))
-        self.facts.setToolTip("\n".join([*self._facts(), self._viewport_reason]).strip())
+        facts = self._facts()
+        self.facts.set_full_text("   ·   ".join(facts))
+        self.facts.setToolTip("\n".join([*facts, self._viewport_reason]).strip())
         if self._saved_at is not None:
             step, when = self._saved_at
             ago = time.monotonic() - when

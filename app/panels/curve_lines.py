@@ -54,7 +54,10 @@ class CurveLines:
 
 def finite_pieces(y: np.ndarray) -> list[slice]:
     """The runs of finite values in `y` (n,), in order."""
-    edges = np.flatnonzero(np.diff(np.isfinite(y), prepend=False, append=False))
+    finite = np.isfinite(y)
+    if finite.all():
+        return [slice(len(y))]  # as nearly always, for a fifth of the price
+    edges = np.flatnonzero(np.diff(finite, prepend=False, append=False))
     return [slice(*edge) for edge in edges.reshape(-1, 2).tolist()]
 
 
