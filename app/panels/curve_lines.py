@@ -55,7 +55,7 @@ class CurveLines:
 def finite_pieces(y: np.ndarray) -> list[slice]:
     """The runs of finite values in `y` (n,), in order."""
     finite = np.isfinite(y)
-    if finite.all():
+    if len(y) and finite.all():
         return [slice(len(y))]  # as nearly always, for a fifth of the price
     edges = np.flatnonzero(np.diff(finite, prepend=False, append=False))
     return [slice(*edge) for edge in edges.reshape(-1, 2).tolist()]
