@@ -1,14 +1,13 @@
 // Front-to-back compositing, a tile at a time.
 //
 // A tile's state (transmittance, colours, depth where it is wanted) lives in the first-level cache. Each
-// splat of the list visits the vectors of pixels in which it can count and which still take light. A pixel
-// that has stopped is marked by a negative transmittance, which no later test can pass.
+// splat of the list visits the vectors of pixels in which it can count and which still take light.
 
 #include <cstring>
 
+#include "alphas.h"
 #include "kernels.h"
 #include "parallel.h"
-#include "tile.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
 
@@ -16,51 +15,56 @@ namespace splatscope {
 namespace SPLATSCOPE_ISA {
 namespace {
 
-// One tile's pixels. Planes are tile_pixels numbers each, vector after vector.
+// One tile's pixels. Planes are tile_pixels numbers each, vector after vector. A pixel that has stopped, or
+// lies outside the image, has the transmittance 0, so that no splat reaches it; what it had left is in
+// `left`.
 template <typename Real>
 struct TileState {
+    static constexpr int width = TileGeometry<Real>::width;
+
     alignas(64) Real transmittance[tile_pixels];
+    alignas(64) Real left[tile_pixels];
     alignas(64) Real depth[tile_pixels];  // untouched where nobody asks for it
     Real* color;                          // (channels, tile_pixels), in the worker's workspace
     int32_t stops[tile_pixels];
-    VectorSet<Real> live;  // those that still take light
+    uint32_t taking[VectorSet<Real>::size];  // a bit for each pixel of a vector that still takes light
+    VectorSet<Real> live;                    // the vectors with such pixels
 
     TileState(const TileGeometry<Real>& g, int channels, bool with_depth, int32_t list_length,
               Real* workspace)
         : color(workspace) {
         if (with_depth) std::memset(depth, 0, sizeof depth);
         std::memset(color, 0, size_t(channels) * tile_pixels * sizeof(Real));
+        std::memset(left, 0, sizeof left);
         for (Real& t : transmittance) t = Real(1);
         for (int32_t& stop : stops) stop = list_length;
-        for (int y = 0; y < tile_size && g.cut; ++y) {
-            for (int x = y < g.rows ? g.columns : 0; x < tile_size; ++x) {
-                transmittance[g.place(x, y)] = Real(-1);
-                stops[g.place(x, y)] = 0;
-            }
-        }
+        for (uint32_t& lanes : taking) lanes = (1u << width) - 1;
         for (int chunk = 0; chunk < g.chunks; ++chunk)
-            if (chunk * g.width < g.columns) live.add(chunk * tile_size, (uint64_t(1) << g.rows) - 1);
+            live.add(chunk * tile_size, (uint64_t(1) << tile_size) - 1);
+        for (int y = 0; y < tile_size && g.cut; ++y)
+            for (int x = y < g.rows ? g.columns : 0; x < tile_size; ++x) stop_pixel(g.place(x, y), 0);
     }
 
     // Rare: some pixels of a vector stop before instance k.
-    void stop_pixels(int vector, unsigned lanes, int32_t k) {
-        constexpr int width = TileGeometry<Real>::width;
-        Real* t = transmittance + vector * width;
-        bool any_left = false;
-        for (int i = 0; i < width; ++i) {
-            if (lanes >> i & 1) {
-                t[i] = -t[i];
-                stops[vector * width + i] = k;
-            }
-            any_left |= t[i] > Real(0);
-        }
-        if (!any_left) live.remove(vector);
+    void stop_pixels(int64_t vector, unsigned lanes, int32_t k) {
+        for (; lanes; lanes &= lanes - 1) stop_pixel(vector * width + __builtin_ctz(lanes), k);
+    }
+
+  private:
+    void stop_pixel(int64_t place, int32_t k) {
+        left[place] = transmittance[place];
+        transmittance[place] = Real(0);
+        stops[place] = k;
+        uint32_t& lanes = taking[place / width];
+        lanes &= ~(1u << place % width);
+        if (!lanes) live.remove(place / width);
     }
 };
 
 // Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
 template <typename Real, int Channels, bool Depth>
-inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
+inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& touched,
+                        const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
                         const RowDistances<Real>& rows, const Real* color, int channels,
                         const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
     using Vector = typename Simd<Real>::Vector;
@@ -70,31 +74,26 @@ inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, 
     for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
     // First every alpha, then what follows from it (see backward_splat).
     Vector alphas[VectorSet<Real>::size];
-    int count = 0;
-    const ColumnTerms<Real> columns(s, g);
-    const AlphaTerms<Real> terms(s, limits);
-    vectors.for_each([&](int vector) {
-        const Vector y = broadcast(rows.y[vector % tile_size]);
-        alphas[count++] = terms.alpha(columns.exponent(vector / tile_size, terms.c, y));
-    });
-    count = 0;
-    vectors.for_each([&](int vector) {
-        const int at = vector * g.width;
-        const Vector alpha = alphas[count++];
-        const Vector before = load<Vector>(state.transmittance + at);
-        const Vector after = before * (Real(1) - alpha);
-        const auto drawn = after >= limits.stop;
-        const Vector weight = where(drawn, before * alpha);
+    find_alphas(s, g, rows, limits, touched, vectors, alphas);
+    const auto add = [&](int64_t vector) {
+        const int64_t at = vector * g.width;
+        const Vector alpha = alphas[vector], through = Real(1) - alpha;
+        Vector before = load<Vector>(state.transmittance + at);
+        const unsigned stopping = lanes_of(before * through < limits.stop) & state.taking[vector];
+        if (stopping) {
+            state.stop_pixels(vector, stopping, k);
+            before = load<Vector>(state.transmittance + at);
+        }
+        const Vector weight = before * alpha;
         for (int i = 0; i < colors; ++i) {
             Real* plane = state.color + i * tile_pixels + at;
             const Vector light = Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]);
             store(plane, fused(weight, light, load<Vector>(plane)));
         }
         if (Depth) store(state.depth + at, fused(weight, depth, load<Vector>(state.depth + at)));
-        store(state.transmittance + at, drawn ? after : before);
-        const unsigned stopping = lanes_of(~drawn & (before > Vector{}));
-        if (stopping) state.stop_pixels(vector, stopping, k);
-    });
+        store(state.transmittance + at, before * through);
+    };
+    for (int chunk = 0; chunk < g.chunks; ++chunk) vectors.for_each_between(chunk, add);
 }
 
 template <typename Real, int Channels, bool Depth>
@@ -109,8 +108,9 @@ void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGe
         const SplatRecord<Real>& s = records[splat];
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
         const RowDistances<Real> rows(s, g);
-        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
-        blend_splat<Real, Channels, Depth>(state, vectors, s, rows, color, t.channels, g, limits,
+        const VectorSet<Real> touched = vectors_of(g, s, rows), vectors = touched & state.live;
+        if (vectors.is_empty()) continue;
+        blend_splat<Real, Channels, Depth>(state, touched, vectors, s, rows, color, t.channels, g, limits,
                                            int32_t(k - begin));
     }
 }
@@ -125,8 +125,7 @@ const Real* background_of(const TileParams<Real>& t, int64_t pixel) {
 template <typename Real>
 inline void write_vector(const BlendParams<Real>& p, const TileState<Real>& state, int at, int64_t pixel) {
     using Vector = typename Simd<Real>::Vector;
-    const Vector transmittance = load<Vector>(state.transmittance + at);
-    const Vector left = maximum(transmittance, -transmittance);
+    const Vector left = load<Vector>(state.transmittance + at) + load<Vector>(state.left + at);
     Vector colors[3], behind[3] = {};
     if (p.tiles.background) {
         const Real* background = background_of(p.tiles, pixel);
@@ -147,7 +146,7 @@ inline void write_vector(const BlendParams<Real>& p, const TileState<Real>& stat
 template <typename Real>
 inline void write_pixel(const BlendParams<Real>& p, const TileState<Real>& state, int at, int64_t pixel) {
     const int channels = p.tiles.channels;
-    const Real left = std::abs(state.transmittance[at]);
+    const Real left = state.transmittance[at] + state.left[at];
     const Real* background = background_of(p.tiles, pixel);
     for (int c = 0; c < channels; ++c)
         p.color[pixel * channels + c] =

@@ -10,9 +10,9 @@
 
 #include <cstring>
 
+#include "alphas.h"
 #include "kernels.h"
 #include "parallel.h"
-#include "tile.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
 
@@ -145,11 +145,11 @@ struct BackwardState {
 
 // One splat in one tile, into its slot. Sums have a lane for each column of a vector.
 template <typename Real, int Channels, typename Wanted>
-[[gnu::always_inline]] inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& vectors,
-                                                  const SplatRecord<Real>& s, const RowDistances<Real>& rows,
-                                                  const Real* color, int channels,
-                                                  const TileGeometry<Real>& g, const Limits<Real>& limits,
-                                                  int32_t k, Real* slot) {
+[[gnu::always_inline]] inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& touched,
+                                                  const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
+                                                  const RowDistances<Real>& rows, const Real* color,
+                                                  int channels, const TileGeometry<Real>& g,
+                                                  const Limits<Real>& limits, int32_t k, Real* slot) {
     using Vector = typename Simd<Real>::Vector;
     using Mask = typename Simd<Real>::Mask;
     const int colors = Channels ? Channels : channels;
@@ -165,22 +165,15 @@ template <typename Real, int Channels, typename Wanted>
     // First every alpha, then what follows from it: the machine looks only so far ahead, and each half being
     // short, it has the next vectors under way while one waits for its exponential.
     Vector values[VectorSet<Real>::size];
-    int count = 0;
-    const ColumnTerms<Real> columns(s, g);
-    const AlphaTerms<Real> terms(s, limits);
-    vectors.for_each([&](int vector) {
-        const auto waits = place < load<Mask>(state.stops + vector * g.width);
-        const Vector y = broadcast(rows.y[vector % tile_size]);
-        values[count++] = where(waits, terms.alpha(columns.exponent(vector / tile_size, terms.c, y)));
-    });
-    count = 0;
+    find_alphas(s, g, rows, limits, touched, vectors, values);
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
         // Moments along y of one chunk, whose columns share their distance x.
         const Vector x = g.distances(s.mean_x, chunk);
         Vector w_rows{}, wy_rows{};
-        for_each_row(vectors.rows(chunk), [&](int row) {
-            const int at = (chunk * tile_size + row) * g.width;
-            const Vector value = values[count++];
+        vectors.for_each_between(chunk, [&](int64_t vector) {
+            const int64_t at = vector * g.width;
+            const auto waits = place < load<Mask>(state.stops + at);
+            const Vector value = where(waits, values[vector]);
             const Vector inverse = Real(1) / (Real(1) - value);
             const Vector before = load<Vector>(state.transmittance + at) * inverse;
             const Vector weight = before * value;
@@ -203,7 +196,7 @@ template <typename Real, int Channels, typename Wanted>
 
             // At the ceiling alpha no longer follows the exponent.
             const Vector w = where(value < limits.ceiling, weight * step);
-            const Vector y = broadcast(rows.y[row]), wy = w * y;
+            const Vector y = broadcast(rows.y[vector - chunk * tile_size]), wy = w * y;
             w_rows += w;
             wy_rows += wy;
             wyy_sum = fused(wy, y, wyy_sum);
@@ -259,35 +252,35 @@ void backward_list(const BlendBackwardParams<Real>& p, BackwardState<Real>& stat
         if (place < state.next_stop) state.wake_vectors(place);
         const SplatRecord<Real>& s = records[splat];
         const RowDistances<Real> rows(s, g);
-        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
+        const VectorSet<Real> touched = vectors_of(g, s, rows), vectors = touched & state.live;
         if (vectors.is_empty()) {
             std::memset(slot, 0, size_t(p.slot_size) * sizeof(Real));
             continue;
         }
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        backward_splat<Real, Channels, Wanted>(state, vectors, s, rows, color, t.channels, g, limits, place,
-                                               slot);
+        backward_splat<Real, Channels, Wanted>(state, touched, vectors, s, rows, color, t.channels, g, limits,
+                                               place, slot);
     }
 }
 
-// Asks for the pixels of a tile ahead of time: rows so far apart are fetched by no machine of its own accord.
+// Fetches a tile's pixels by reading a number of each of their cache lines. Rows so far apart are fetched by
+// no machine of its own accord; reads that nothing waits for are under way together, and none is left out as
+// a request to fetch ahead may be.
 template <typename Real>
-void prefetch_pixels(const BlendBackwardParams<Real>& p, int tile) {
-    const TileParams<Real>& t = p.tiles;
-    const TileGeometry<Real> g(tile, t.width, t.height);
-    const auto ask = [&](const auto* numbers, int64_t pixel, int channels) {
-        if (!numbers) return;
-        const char* first = reinterpret_cast<const char*>(numbers + pixel * channels);
-        const char* end = reinterpret_cast<const char*>(numbers + (pixel + g.columns) * channels);
-        for (; first < end; first += 64) __builtin_prefetch(first);
-        __builtin_prefetch(end - 1);
+void fetch_pixels(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g) {
+    char seen = 0;
+    const auto fetch = [&](const auto* numbers, int channels) {
+        for (int y = 0; numbers && y < g.rows; ++y) {
+            const auto* row = numbers + (int64_t(g.y0 + y) * p.tiles.width + g.x0) * channels;
+            const char* end = reinterpret_cast<const char*>(row + g.columns * channels);
+            for (const char* line = reinterpret_cast<const char*>(row); line < end; line += 64) seen |= *line;
+            seen |= end[-1];
+        }
     };
-    for (int y = 0; y < g.rows; ++y) {
-        const int64_t pixel = int64_t(g.y0 + y) * t.width + g.x0;
-        ask(p.grad_color, pixel, t.channels);
-        ask(p.transmittance, pixel, 1);
-        ask(p.stops, pixel, 1);
-    }
+    fetch(p.grad_color, p.tiles.channels);
+    fetch(p.transmittance, 1);
+    fetch(p.stops, 1);
+    asm volatile("" ::"r"(seen));  // so that no compiler leaves the reads out
 }
 
 template <typename Real>
@@ -403,10 +396,10 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
     const auto do_tile = [&](int64_t index, int worker) {
         const int tile = t.tile_order[index];
         const TileGeometry<Real> g(tile, t.width, t.height);
-        if (index + t.workers < tiles) prefetch_pixels(p, t.tile_order[index + t.workers]);
         if (p.grad_background) background_of_tile(p, g, tile);
         const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
         if (!splats || begin == end) return;
+        fetch_pixels(p, g);
         BackwardState<Real> state(p, g, t.workspace + worker * t.workspace_stride);
         backward(p, state, g, begin, end);
     };

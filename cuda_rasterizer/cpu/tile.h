@@ -1,5 +1,4 @@
-// What compositing and its backward share: the packed splat, the lanes of a tile, and the one function that
-// decides whether a splat counts at a pixel.
+// What compositing and its backward share: the lanes of a tile, and which vectors of it a splat touches.
 #pragma once
 
 #include <cmath>
@@ -53,7 +52,7 @@ struct VectorSet {
     uint64_t words[word_count] = {};
 
     void add(int first, uint64_t bits) { words[first / 64] |= bits << first % 64; }
-    void remove(int index) { words[index / 64] &= ~(uint64_t(1) << index % 64); }
+    void remove(int64_t index) { words[index / 64] &= ~(uint64_t(1) << index % 64); }
     bool is_empty() const {
         uint64_t any = 0;
         for (uint64_t word : words) any |= word;
@@ -64,23 +63,26 @@ struct VectorSet {
         for (int i = 0; i < word_count; ++i) both.words[i] = words[i] & other.words[i];
         return both;
     }
+    // body(index) for every vector of a chunk from the first to the last: the rows of a splat have no gaps
+    // but where all pixels have stopped.
+    template <typename Body>
+    void for_each_between(int chunk, const Body& body) const {
+        const uint64_t set = rows(chunk);
+        if (!set) return;
+        const int64_t first = chunk * tile_size, last = first + 63 - __builtin_clzll(set);
+        for (int64_t i = first + __builtin_ctzll(set); i <= last; ++i) body(i);
+    }
+    int count() const {
+        int sum = 0;
+        for (uint64_t word : words) sum += __builtin_popcountll(word);
+        return sum;
+    }
     // The rows of one chunk, as bits.
     uint64_t rows(int chunk) const {
         const int first = chunk * tile_size;
         return words[first / 64] >> first % 64 & ((uint64_t(1) << tile_size) - 1);
     }
-    template <typename Body>
-    void for_each(const Body& body) const {
-        for (int i = 0; i < word_count; ++i)
-            for (uint64_t left = words[i]; left; left &= left - 1) body(64 * i + __builtin_ctzll(left));
-    }
 };
-
-// body(row) for every bit.
-template <typename Body>
-inline void for_each_row(uint64_t rows, const Body& body) {
-    for (; rows; rows &= rows - 1) body(__builtin_ctzll(rows));
-}
 
 // Distances along y from a splat's mean to the pixel centres of a tile's rows.
 template <typename Real>
@@ -124,63 +126,6 @@ inline VectorSet<Real> vectors_of(const TileGeometry<Real>& g, const SplatRecord
     }
     return found;
 }
-
-// The terms of the exponent that one column of pixels shares over all rows, for every chunk of a tile.
-template <typename Real>
-struct ColumnTerms {
-    using Vector = typename Simd<Real>::Vector;
-    static constexpr int chunks = TileGeometry<Real>::chunks;
-    Vector square[chunks], slope[chunks];  // a dx^2, or very low outside the reach; b dx
-
-    ColumnTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g) {
-        const Vector reach = broadcast(s.reach_x), outside = broadcast(Real(-1e30));
-        for (int i = 0; i < chunks; ++i) {
-            const Vector dx = g.distances(s.mean_x, i);
-            square[i] = (dx <= reach) & (dx >= -reach) ? s.a * dx * dx : outside;
-            slope[i] = s.b * dx;
-        }
-    }
-
-    // `c` is that of the splat, `y` the distance of a row from its mean.
-    Vector exponent(int chunk, Vector c, Vector y) const {
-        return fused(fused(c, y, slope[chunk]), y, square[chunk]);
-    }
-};
-
-// The cut-offs as vectors.
-template <typename Real>
-struct Limits {
-    using Vector = typename Simd<Real>::Vector;
-    Vector ceiling, stop;
-
-    explicit Limits(const CutoffParams& c) : ceiling(broadcast(Real(c.alpha_ceiling))) {
-        Real limit = Real(c.stop_transmittance);
-        // Leaving exactly the limit stops too: the same as demanding the next number above it.
-        if (c.stop_inclusive) limit = std::nextafter(limit, Real(1));
-        stop = broadcast(limit);
-    }
-};
-
-// What decides alpha, the same for all pixels.
-template <typename Real>
-struct AlphaTerms {
-    using Vector = typename Simd<Real>::Vector;
-    Vector c, opacity, floor, ceiling;
-
-    AlphaTerms(const SplatRecord<Real>& s, const Limits<Real>& limits)
-        : c(broadcast(s.c)), opacity(broadcast(s.opacity)), ceiling(limits.ceiling) {
-        // Below it alpha is nothing, whatever the alpha floor, and the exponential is not asked.
-        constexpr Real lowest = -87;
-        floor = broadcast(s.threshold > lowest ? s.threshold : lowest);
-    }
-
-    // Limited to the ceiling, and 0 where the splat does not count: the decision that forward and backward
-    // must take alike, bit for bit.
-    Vector alpha(Vector exponent) const {
-        const auto hit = (exponent >= floor) & (exponent <= Vector{});
-        return where(hit, minimum(opacity * exponential(exponent), ceiling));
-    }
-};
 
 }  // namespace SPLATSCOPE_ISA
 }  // namespace splatscope
