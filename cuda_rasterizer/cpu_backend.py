@@ -296,16 +296,17 @@ def l1_ssim(
 
 
 def _strips(width: int, channels: int) -> tuple[int, int]:
-    """Strips as wide as each other: their width in pixels, and how many there are."""
+    """Strips as wide as each other, and whole vectors: their width in pixels, and how many."""
     strips = -(-width * channels // native.constants()["loss_numbers"])
-    strip_width = -(-width // strips)
+    strip_width = -(-width // strips // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
     return strip_width, -(-width // strip_width)
 
 
 def _loss_workspace(like: Tensor, numbers: int, channels: int) -> Tensor:
-    """Rows for strips of so many numbers, with two windows and a vector on either side."""
+    """Rows for strips of so many numbers, or a chunk, with two windows and a vector on either side."""
     sizes = native.constants()
-    row = numbers + 4 * sizes["ssim_radius"] * channels + 2 * CACHE_LINE_NUMBERS
+    windows = (4 * sizes["ssim_radius"] + 1) * channels
+    row = max(numbers, sizes["loss_chunk"]) + windows + 2 * CACHE_LINE_NUMBERS
     # An odd number of cache lines, lest the rows of a column fall into one set of the cache.
     lines = -(-row // CACHE_LINE_NUMBERS) | 1
     stride = sizes["loss_workspace_rows"] * lines * CACHE_LINE_NUMBERS

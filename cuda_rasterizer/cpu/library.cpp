@@ -241,11 +241,17 @@ struct Constant {
 };
 
 constexpr Constant constants[] = {
-    {"tile_size", tile_size},       {"splat_block", splat_block},
-    {"bin_blocks", bin_blocks},     {"record_size", record_size},
-    {"slot_moments", slot_moments}, {"loss_rows", loss_rows},
-    {"loss_numbers", loss_numbers}, {"loss_workspace_rows", loss_workspace_rows},
-    {"ssim_radius", ssim_radius},   {"all_pieces_done", all_pieces_done},
+    {"tile_size", tile_size},
+    {"splat_block", splat_block},
+    {"bin_blocks", bin_blocks},
+    {"record_size", record_size},
+    {"slot_moments", slot_moments},
+    {"loss_rows", loss_rows},
+    {"loss_numbers", loss_numbers},
+    {"loss_workspace_rows", loss_workspace_rows},
+    {"loss_chunk", loss_chunk},
+    {"ssim_radius", ssim_radius},
+    {"all_pieces_done", all_pieces_done},
 };
 
 }  // namespace

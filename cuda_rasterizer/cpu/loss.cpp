@@ -3,18 +3,22 @@
 // SSIM (Wang et al. 2004) with a Gaussian window, zero padding, each channel by itself. A row of an image
 // with interleaved channels is one long row to the blur, whose horizontal taps are `channels` apart.
 //
-// One pass: a task takes a strip of columns and goes down its rows in groups, as many as keep the ten rows
-// above from being read anew for each. Of a group the fields are blurred downwards out of the pictures
-// themselves, then across into the similarity and its derivatives, which are blurred across at once and wait
-// in a ring of rows until the blur downwards has all that it needs of them. What a task keeps fits the
-// second-level cache.
+// One pass: a task takes a strip of columns and goes down its rows in groups, along each in chunks, so that
+// all but the ring stays in the first-level cache. Of a chunk the fields are blurred downwards out of the
+// pictures themselves and turned, a number of each row in a vector. So the blurs across, too, read whole
+// vectors that neighbours share: into the similarity, and then of its derivatives. These are turned back and
+// wait in a ring of rows until the blur downwards has all that it needs of them.
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "constants.h"
 #include "kernels.h"
+#include "loss_vectors.h"
 #include "parallel.h"
 #include "simd.h"
+#include "transpose.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
 
@@ -38,91 +42,8 @@ namespace SPLATSCOPE_ISA {
 namespace {
 
 constexpr int radius = ssim_radius;
-constexpr int ring_rows = loss_group + 2 * radius;
 constexpr int field_count = 4;       // x, y, x^2 + y^2, x y
 constexpr int derivative_count = 3;  // of the similarity, by the blurred x, x^2 + y^2, x y
-
-template <typename Vector, typename Real>
-inline Vector load_loose(const Real* from) {
-    Vector v;
-    std::memcpy(&v, from, sizeof v);
-    return v;
-}
-
-template <typename Vector, typename Real>
-inline void store_loose(Real* to, Vector v) {
-    std::memcpy(to, &v, sizeof v);
-}
-
-// As many bytes as there are lanes.
-inline FloatVector numbers_of(const uint8_t* from, FloatVector) {
-#if defined(__AVX512F__)
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    return _mm512_maskz_cvtepi32_ps(0xffff, _mm512_maskz_cvtepu8_epi32(0xffff, bytes));
-#elif defined(__AVX2__)
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-#else
-    FloatVector v;
-    for (int i = 0; i < Simd<float>::width; ++i) v[i] = float(from[i]);
-    return v;
-#endif
-}
-inline DoubleVector numbers_of(const uint8_t* from, DoubleVector) {
-    DoubleVector v;
-    for (int i = 0; i < Simd<double>::width; ++i) v[i] = double(from[i]);
-    return v;
-}
-
-// Bytes in 255ths, rounded as a division is.
-template <typename Real>
-inline typename Simd<Real>::Vector fractions_of(typename Simd<Real>::Vector bytes) {
-#if defined(__AVX2__)
-    const auto whole = broadcast(Real(255)), inverse = broadcast(Real(1) / Real(255));
-    const auto near = bytes * inverse;
-    return fused(fused(-near, whole, bytes), inverse, near);
-#else
-    return bytes / broadcast(Real(255));
-#endif
-}
-
-// Two neighbouring sums of the window as it slides over at(0) to at(2 radius + 1), which are read once.
-template <typename Vector, typename Read>
-inline void blur_pair(const Vector* weights, const Read& at, Vector& first, Vector& second) {
-    Vector low = at(1), high = at(2 * radius);
-    first = weights[radius] * (at(0) + high);
-    second = weights[radius] * (low + at(2 * radius + 1));
-#pragma GCC unroll 8
-    for (int k = 1; k < radius; ++k) {
-        const Vector next_low = at(k + 1), next_high = at(2 * radius - k);
-        first = fused(weights[radius - k], low + next_high, first);
-        second = fused(weights[radius - k], next_low + high, second);
-        low = next_low;
-        high = next_high;
-    }
-    first = fused(weights[0], low, first);
-    second = fused(weights[0], high, second);
-}
-
-// One sum, of numbers that are `stride` apart.
-template <typename Vector, typename Real>
-inline Vector blur_across(const Vector* weights, const Real* from, int64_t stride) {
-    const auto at = [&](int k) { return load_loose<Vector>(from + k * stride); };
-    Vector sum = weights[radius] * (at(0) + at(2 * radius));
-#pragma GCC unroll 8
-    for (int k = 1; k < radius; ++k) sum = fused(weights[radius - k], at(k) + at(2 * radius - k), sum);
-    return fused(weights[0], at(radius), sum);
-}
-
-// What of the lanes n, n + 1 ... lies in begin to end; 0 for the others.
-template <typename Real>
-inline typename Simd<Real>::Vector inside(typename Simd<Real>::Vector v, int64_t n, int64_t begin,
-                                          int64_t end) {
-    if (n >= begin && n + Simd<Real>::width <= end) return v;
-    for (int i = 0; i < Simd<Real>::width; ++i)
-        if (n + i < begin || n + i >= end) v[i] = Real(0);
-    return v;
-}
 
 struct Sums {
     double difference = 0, similarity = 0, squares = 0;
@@ -133,17 +54,17 @@ template <typename Real, int Channels, bool Bytes>
 class Strip {
   public:
     Strip(const LossParams<Real>& p, int row_block, int column_block, Real* workspace) : p_(p) {
-        const int64_t stride = stride_of();
-        length_ = p.width * stride;
+        length_ = p.width * stride();
         row_begin_ = row_block * loss_rows;
-        row_end_ = row_begin_ + loss_rows < p.height ? row_begin_ + loss_rows : p.height;
-        begin_ = column_block * p.strip_width * stride;
-        end_ = begin_ + p.strip_width * stride < length_ ? begin_ + p.strip_width * stride : length_;
+        row_end_ = std::min(row_begin_ + loss_rows, p.height);
+        begin_ = column_block * p.strip_width * stride();
+        end_ = std::min(begin_ + p.strip_width * stride(), length_);
         margin_ = p.gradient ? radius : 0;
-        row_size_ = p.workspace_stride / loss_workspace_rows;
+        lag_ = ((margin_ + radius) * stride() + width - 1) / width * width;
+        const int64_t row_size = p.workspace_stride / loss_workspace_rows;
         fields_ = workspace;
-        derivatives_ = fields_ + loss_group * field_count * row_size_;
-        ring_ = derivatives_ + derivative_count * row_size_;
+        derivatives_ = fields_ + field_count * group * row_size;
+        ring_ = derivatives_ + derivative_count * group * row_size;
         for (int k = 0; k <= radius; ++k) weights_[k] = broadcast(Real(ssim_window[k]));
         const double per_number = 1.0 / (double(length_) * p.height);
         l1_share_ = Real((1 - p.ssim_weight) * per_number);
@@ -152,202 +73,305 @@ class Strip {
 
     Sums run() {
         // Derivatives are needed of `margin_` rows more than the gradient, at either end.
-        for (int first = row_begin_ - margin_; first < row_end_ + margin_; first += loss_group) {
-            blur_down(first);
-            for (int k = 0; k < loss_group; ++k) compare(first + k, k);
-            if (!p_.gradient) continue;
-            const int ready = first + loss_group - radius;
-            const int from = ready - loss_group > row_begin_ ? ready - loss_group : row_begin_;
-            write_gradient(from, ready < row_end_ ? ready : row_end_);
+        for (int first = row_begin_ - margin_; first < row_end_ + margin_; first += group) {
+            differences_ = squares_ = Vector{};
+            for (int batch = 0; batch < batches; ++batch) {
+                exist_[batch] = lanes_between<Real>(first + batch * width, 0, p_.height);
+                similarities_[batch] = Vector{};
+            }
+            for (chunk_ = begin_ - lag_; chunk_ - lag_ < end_; chunk_ += loss_chunk) {
+                blur_down(first);
+                for (int batch = 0; batch < batches; ++batch) compare(batch);
+                if (p_.gradient) blur_across();
+                finish(first - margin_);
+                keep();
+            }
+            for (int batch = 0; batch < batches; ++batch) {
+                const Mask own = lanes_between<Real>(first + batch * width, row_begin_, row_end_);
+                sums_.similarity += double(sum_of<Real>(where(own, similarities_[batch])));
+            }
+            sums_.difference += double(sum_of<Real>(differences_));
+            sums_.squares += double(sum_of<Real>(squares_));
+            slot_ = (slot_ + 1) % ring_slots;
         }
         return sums_;
     }
 
   private:
     using Vector = typename Simd<Real>::Vector;
+    using Mask = typename Simd<Real>::Mask;
+    using Target = std::conditional_t<Bytes, uint8_t, Real>;
     static constexpr int width = Simd<Real>::width;
+    static constexpr int group = width > 8 ? width : 8;  // rows
+    static constexpr int batches = group / width;
+    static constexpr int around = group + 2 * radius;  // rows that the blur down of a group needs
+    static constexpr int ring_slots = 3;
 
-    int64_t stride_of() const { return Channels > 0 ? Channels : p_.channels; }
-    Real* field(int row_of_group, int f) const {
-        return fields_ + (row_of_group * field_count + f) * row_size_;
+    int64_t stride() const { return Channels > 0 ? Channels : p_.channels; }
+    int64_t reach() const { return radius * stride(); }
+    // Of number n, the rows' of a group after each other: lanes are rows.
+    Real* fields_at(int64_t n) const { return fields_ + (n - chunk_ + 2 * reach()) * (field_count * group); }
+    Real* derivatives_at(int64_t n) const {
+        return derivatives_ + (n - chunk_ + lag_ + reach()) * (derivative_count * group);
     }
-    Real* ring_row(int row) const {
-        return ring_ + (row + ring_rows) % ring_rows * derivative_count * row_size_;
+    // Of the numbers n, n + 1 ..., row by row.
+    Real* ring_at(int slot, int64_t n) const {
+        return ring_ + ((n - begin_) / width * ring_slots + slot) * (group * derivative_count * width);
     }
-    bool exists(int row) const { return row >= 0 && row < p_.height; }
 
     // Numbers n, n + 1 ... of a row of a picture, zeros where the row has none.
-    template <bool Whole>
-    Vector render_at(int row, int64_t n) const {
-        const Real* from = p_.render + row * length_;
-        if (Whole) return load_loose<Vector>(from + n);
+    template <bool Whole, typename Number>
+    Vector numbers_at(const Number* row, int64_t n) const {
+        if constexpr (Whole && sizeof(Number) == 1) return numbers_of(row + n, Vector{});
+        if constexpr (Whole && sizeof(Number) > 1) return load_anywhere<Vector>(row + n);
+        return edge_at(row, n);
+    }
+    template <typename Number>
+    __attribute__((noinline)) Vector edge_at(const Number* row, int64_t n) const {
         Vector v{};
         for (int i = 0; i < width; ++i)
-            if (n + i >= 0 && n + i < length_) v[i] = from[n + i];
+            if (n + i >= 0 && n + i < length_) v[i] = Real(row[n + i]);
         return v;
     }
     template <bool Whole>
-    Vector target_at(int row, int64_t n) const {
-        Vector v{};
-        if (Bytes) {
-            const uint8_t* from = p_.target_bytes + row * length_;
-            if (Whole) {
-                v = numbers_of(from + n, v);
-            } else {
-                for (int i = 0; i < width; ++i)
-                    if (n + i >= 0 && n + i < length_) v[i] = Real(from[n + i]);
-            }
-            return fractions_of<Real>(v);
-        }
-        const Real* from = p_.target + row * length_;
-        if (Whole) return load_loose<Vector>(from + n);
-        for (int i = 0; i < width; ++i)
-            if (n + i >= 0 && n + i < length_) v[i] = from[n + i];
-        return v;
+    Vector target_at(const Target* row, int64_t n) const {
+        const Vector numbers = numbers_at<Whole>(row, n);
+        if constexpr (Bytes) return fractions_of<Real>(numbers);
+        return numbers;
     }
-    bool is_whole(int64_t n) const { return n >= 0 && n + width <= length_; }
+    const Target* target() const {
+        if constexpr (Bytes)
+            return p_.target_bytes;
+        else
+            return p_.target;
+    }
 
     // The fields of the rows `first` and following, blurred downwards.
     void blur_down(int first) {
-        const int64_t side = (margin_ + radius) * stride_of();
-        for (int64_t at = 0; at < end_ - begin_ + 2 * side; at += width) {
-            const int64_t n = begin_ - side + at;
-            if (is_whole(n))
-                blur_column<true>(first, n, at);
+        const int64_t to = std::min(chunk_ + loss_chunk, end_ + (margin_ + radius) * stride());
+        for (int64_t n = chunk_; n < to; n += width) {
+            if (n >= 0 && n + width <= length_)
+                blur_columns<true>(first, n);
+            else if (n + width <= 0 || n >= length_)
+                std::fill(fields_at(n), fields_at(n + width), Real(0));
             else
-                blur_column<false>(first, n, at);
+                blur_columns<false>(first, n);
         }
     }
 
+    // Of rows from, ... below `to`, what lies a little further on: no machine foresees so many streams.
+    template <typename Number>
+    void ask_for(const Number* picture, int from, int to, int64_t n) const {
+        const Number* at = picture + from * length_ + n + 128 / sizeof(Number);
+        for (int row = from; row < to; ++row, at += length_) __builtin_prefetch(at);
+    }
+
     template <bool Whole>
-    void blur_column(int first, int64_t n, int64_t at) {
-        Vector rows[field_count][ring_rows];
-        for (int k = 0; k < ring_rows; ++k) {
-            const int row = first - radius + k;
-            Vector x{}, y{};
-            if (exists(row)) {
-                x = render_at<Whole>(row, n);
-                y = target_at<Whole>(row, n);
-            }
+    __attribute__((noinline)) void blur_columns(int first, int64_t n) {
+        const int top = first - radius, begin = std::max(top, 0), end = std::min(top + around, p_.height);
+        ask_for(p_.render, std::max(begin, first + radius), end, n);
+        ask_for(target(), std::max(begin, first + radius), end, n);
+        Vector rows[field_count][around];
+        const auto fill = [&](int k, Vector x, Vector y) {
             rows[0][k] = x;
             rows[1][k] = y;
             rows[2][k] = fused(x, x, y * y);
             rows[3][k] = x * y;
-        }
+        };
+        for (int row = top; row < begin; ++row) fill(row - top, Vector{}, Vector{});
+        const Real* x = p_.render + begin * length_;
+        const Target* y = target() + begin * length_;
+        for (int row = begin; row < end; ++row, x += length_, y += length_)
+            fill(row - top, numbers_at<Whole>(x, n), target_at<Whole>(y, n));
+        for (int row = std::max(begin, end); row < top + around; ++row) fill(row - top, Vector{}, Vector{});
+        Real* to = fields_at(n);
         for (int f = 0; f < field_count; ++f)
-            for (int k = 0; k < loss_group; k += 2) {
-                Vector one, other;
-                blur_pair(weights_, [&](int tap) { return rows[f][k + tap]; }, one, other);
-                store_loose(field(k, f) + at, one);
-                store_loose(field(k + 1, f) + at, other);
+            for (int batch = 0; batch < batches; ++batch) {
+                Vector blurred[width];
+                const Vector* from = rows[f] + batch * width;
+#pragma GCC unroll 8
+                for (int k = 0; k < width; k += 2)
+                    blur_pair(weights_, [&](int tap) { return from[k + tap]; }, blurred[k], blurred[k + 1]);
+                transpose<Real>(blurred);
+#pragma GCC unroll 16
+                for (int i = 0; i < width; ++i)
+                    store(to + ((i * batches + batch) * field_count + f) * width, blurred[i]);
             }
     }
 
-    // A row's similarity; its derivatives, blurred across, go to the ring.
-    void compare(int row, int row_of_group) {
-        if (row >= row_end_ + margin_) return;
-        if (!exists(row)) {
-            if (p_.gradient)
-                std::memset(ring_row(row), 0, size_t(derivative_count * row_size_) * sizeof(Real));
+    // The similarity, and its derivatives, where the fields are there for it; no derivatives beyond the
+    // picture.
+    void compare(int batch) {
+        const int64_t from = chunk_ - reach(), to = from + loss_chunk;
+        const int64_t low = std::max(begin_ - margin_ * stride(), int64_t(0));
+        const int64_t high = std::min(end_ + margin_ * stride(), length_);
+        compare_columns(batch, std::max(from, low), std::min(to, begin_));
+        similarities_[batch] += compare_columns(batch, std::max(from, begin_), std::min(to, end_));
+        compare_columns(batch, std::max(from, end_), std::min(to, high));
+        if (!p_.gradient || batch > 0) return;
+        if (from < low) std::fill(derivatives_at(from), derivatives_at(std::min(low, to)), Real(0));
+        if (to > high) std::fill(derivatives_at(std::max(high, from)), derivatives_at(to), Real(0));
+    }
+
+    // Numbers from, ... below `to`, two of a channel at a time; the sum of their similarities.
+    __attribute__((noinline)) Vector compare_columns(int batch, int64_t from, int64_t to) {
+        Vector sum{};
+        const int64_t pixel = stride() * (field_count * group);
+        for (int64_t block = from; block < to; block += 2 * stride())
+            for (int64_t n = block; n < block + stride() && n < to; ++n) {
+                Vector one[field_count], other[field_count];
+                const Real* at = fields_at(n - reach()) + batch * field_count * width;
+#pragma GCC unroll 4
+                for (int f = 0; f < field_count; ++f)
+                    blur_pair(
+                        weights_, [&](int k) { return load<Vector>(at + k * pixel + f * width); }, one[f],
+                        other[f]);
+                sum += similarity(batch, n, one);
+                if (n + stride() < to) sum += similarity(batch, n + stride(), other);
+            }
+        return sum;
+    }
+
+    Vector similarity(int batch, int64_t n, const Vector* blurred) {
+        const Vector c1 = broadcast(Real(ssim_c1)), c2 = broadcast(Real(ssim_c2));
+        const Similarity<Vector> s = similarity_of(blurred[0], blurred[1], blurred[2], blurred[3], c1, c2);
+        if (p_.gradient) {
+            Real* to = derivatives_at(n) + batch * derivative_count * width;
+            store(to, where(exist_[batch], s.by_mean));
+            store(to + width, where(exist_[batch], s.by_square));
+            store(to + 2 * width, where(exist_[batch], s.by_product));
+        }
+        return s.value;
+    }
+
+    // What is blurred takes the place of what no later sum reads, five pixels before it.
+    __attribute__((noinline)) void blur_across() {
+        const int64_t from = chunk_ - lag_, to = from + loss_chunk;
+        const int64_t pixel = stride() * (derivative_count * group);
+        constexpr bool whole = Channels > 0 && loss_chunk % (2 * Channels + !Channels) == 0;
+        for (int64_t block = from; block < to; block += 2 * stride())
+            for (int64_t n = block; n < block + stride() && (whole || n < to); ++n) {
+                Real* at = derivatives_at(n - reach());
+#pragma GCC unroll 3
+                for (int f = 0; f < derivative_count * batches; ++f) {
+                    Vector one, other;
+                    blur_pair(
+                        weights_, [&](int k) { return load<Vector>(at + k * pixel + f * width); }, one,
+                        other);
+                    store(at + f * width, one);
+                    if (whole || n + stride() < to) store(at + pixel + f * width, other);
+                }
+            }
+        for (int64_t n = std::max(from, begin_); n < std::min(to, end_); n += width)
+            for (int batch = 0; batch < batches; ++batch) turn(n, batch);
+    }
+
+    // From lanes that are rows to rows of the ring.
+    void turn(int64_t n, int batch) {
+        const Real* from = derivatives_at(n - reach()) + batch * derivative_count * width;
+        Real* to = ring_at(slot_, n) + batch * width * (derivative_count * width);
+        for (int f = 0; f < derivative_count; ++f) {
+            Vector square[width];
+#pragma GCC unroll 16
+            for (int i = 0; i < width; ++i)
+                square[i] = load<Vector>(from + i * derivative_count * group + f * width);
+            transpose<Real>(square);
+#pragma GCC unroll 16
+            for (int i = 0; i < width; ++i) store(to + (i * derivative_count + f) * width, square[i]);
+        }
+    }
+
+    // Differences, and the gradient, of the rows whose neighbours' derivatives are in the ring by now.
+    void finish(int first) {
+        for (int64_t n = std::max(chunk_ - lag_, begin_); n < std::min(chunk_ - lag_ + loss_chunk, end_);
+             n += width) {
+            if (n + width <= end_)
+                finish_columns<true>(first, n);
+            else
+                finish_columns<false>(first, n);
+        }
+    }
+
+    template <bool Whole>
+    __attribute__((noinline)) void finish_columns(int first, int64_t n) {
+        const Real* slots[ring_slots] = {ring_at((slot_ + 1) % ring_slots, n),
+                                         ring_at((slot_ + 2) % ring_slots, n), ring_at(slot_, n)};
+        constexpr int step = derivative_count * width;
+        const int row_begin = row_begin_, row_end = row_end_;
+        const Mask own = Whole ? Mask{} : lanes_between<Real>(0, 0, int(end_ - n));
+        if (!p_.gradient) {
+            for (int row = std::max(first, row_begin); row < std::min(first + group, row_end); ++row)
+                finish_numbers<Whole>(row, n, own, nullptr);
             return;
         }
-        const bool counts = row >= row_begin_ && row < row_end_;
-        const int64_t side = margin_ * stride_of();
-        Vector similarities{};
-        for (int64_t at = 0; at < end_ - begin_ + 2 * side; at += width) {
-            const int64_t n = begin_ - side + at;
-            if (n >= begin_ && n + width <= end_)
-                similarities += compare_vector<true>(row_of_group, n, at);
-            else
-                similarities += compare_vector<false>(row_of_group, n, at);
-        }
-        if (counts) {
-            sums_.similarity += double(sum_of<Real>(similarities));
-            add_differences(row);
-        }
-        if (!p_.gradient) return;
-        for (int f = 0; f < derivative_count; ++f) {
-            const Real* from = derivatives_ + f * row_size_;
-            Real* to = ring_row(row) + f * row_size_;
-            for (int64_t at = 0; at < end_ - begin_; at += width)
-                store_loose(to + at, blur_across(weights_, from + at, stride_of()));
-        }
-    }
-
-    // The similarities of the numbers n, n + 1 ... as far as they are the strip's own.
-    template <bool Own>
-    Vector compare_vector(int row_of_group, int64_t n, int64_t at) {
-        const auto blurred = [&](int f) {
-            return blur_across(weights_, field(row_of_group, f) + at, stride_of());
-        };
-        const Vector c1 = broadcast(Real(ssim_c1)), c2 = broadcast(Real(ssim_c2));
-        const Similarity<Vector> s = similarity_of(blurred(0), blurred(1), blurred(2), blurred(3), c1, c2);
-        if (p_.gradient) {
-            const Vector found[derivative_count] = {s.by_mean, s.by_square, s.by_product};
-            for (int f = 0; f < derivative_count; ++f)
-                store_loose(derivatives_ + f * row_size_ + at,
-                            Own ? found[f] : inside<Real>(found[f], n, 0, length_));
-        }
-        return Own ? s.value : inside<Real>(s.value, n, begin_, end_);
-    }
-
-    void add_differences(int row) {
-        const Vector zero{}, one = broadcast(Real(1));
-        Vector differences{}, squares{};
-        for (int64_t n = begin_; n < end_; n += width) {
-            const bool whole = is_whole(n);
-            const Vector x = whole ? render_at<true>(row, n) : render_at<false>(row, n);
-            const Vector y = whole ? target_at<true>(row, n) : target_at<false>(row, n);
-            const Vector off = inside<Real>(x - y, n, begin_, end_);
-            const Vector off_screen = inside<Real>(minimum(maximum(x, zero), one) - y, n, begin_, end_);
-            differences += maximum(off, -off);
-            squares = fused(off_screen, off_screen, squares);
-        }
-        sums_.difference += double(sum_of<Real>(differences));
-        sums_.squares += double(sum_of<Real>(squares));
-    }
-
-    // Of rows whose neighbours' derivatives are in the ring.
-    void write_gradient(int from, int to) {
-        for (int row = from; row < to; row += 2) {
-            const Real* rows[2 * radius + 2];
-            for (int k = 0; k < 2 * radius + 2; ++k) rows[k] = ring_row(row - radius + k);
-            int64_t n = begin_;
-            for (; n + width <= end_; n += width) write_pair<true>(row, n, rows, row + 1 < to);
-            for (; n < end_; n += width) write_pair<false>(row, n, rows, row + 1 < to);
-        }
-    }
-
-    // The gradients of the numbers n, n + 1 ... of a row and, where asked for, of the next one.
-    template <bool Whole>
-    void write_pair(int row, int64_t n, const Real* const* rows, bool both) {
-        Vector one[derivative_count], other[derivative_count];
+        ask_for(p_.gradient, std::max(first, row_begin), std::min(first + group, row_end), n);
+#pragma GCC unroll 8
+        for (int k = 0; k < group; k += 2) {
+            const int row = first + k;
+            if (row + 1 < row_begin || row >= row_end) continue;
+            Vector one[derivative_count], other[derivative_count];
 #pragma GCC unroll 3
-        for (int f = 0; f < derivative_count; ++f) {
-            const int64_t at = f * row_size_ + n - begin_;
-            blur_pair(weights_, [&](int k) { return load_loose<Vector>(rows[k] + at); }, one[f], other[f]);
+            for (int f = 0; f < derivative_count; ++f)
+                blur_pair(
+                    weights_,
+                    [&](int tap) {
+                        const int at = k + tap - 2 * radius + 2 * group;
+                        return load<Vector>(slots[at / group] + at % group * step + f * width);
+                    },
+                    one[f], other[f]);
+            if (row >= row_begin) finish_numbers<Whole>(row, n, own, one);
+            if (row + 1 < row_end) finish_numbers<Whole>(row + 1, n, own, other);
         }
-        write_slopes<Whole>(row, n, one);
-        if (both) write_slopes<Whole>(row + 1, n, other);
+    }
+
+    // Lanes beyond the strip do not count.
+    template <bool Whole>
+    static Vector inside(Mask own, Vector v) {
+        return Whole ? v : where(own, v);
     }
 
     template <bool Whole>
-    void write_slopes(int row, int64_t n, const Vector* by) {
-        const Vector x = render_at<Whole>(row, n), y = target_at<Whole>(row, n);
+    void finish_numbers(int row, int64_t n, Mask own, const Vector* by) {
+        const Vector zero{}, one = broadcast(Real(1));
+        const Vector x = numbers_at<Whole>(p_.render + row * length_, n);
+        const Vector y = target_at<Whole>(target() + row * length_, n);
+        const Vector off = inside<Whole>(own, x - y);
+        const Vector off_screen = inside<Whole>(own, minimum(maximum(x, zero), one) - y);
+        differences_ += maximum(off, -off);
+        squares_ = fused(off_screen, off_screen, squares_);
+        if (!p_.gradient) return;
         const Vector l1 = broadcast(l1_share_);
         const Vector slope = (where(x > y, l1) - where(x < y, l1)) -
                              broadcast(ssim_share_) * similarity_slope(x, y, by[0], by[1], by[2]);
         Real* to = p_.gradient + row * length_ + n;
-        if (Whole) return store_loose(to, slope);
-        for (int i = 0; n + i < end_; ++i) to[i] = slope[i];
+        if (Whole)
+            store_anywhere(to, slope);
+        else
+            store_some(to, slope, end_ - n);
+    }
+
+    __attribute__((noinline)) static void store_some(Real* to, Vector v, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) to[i] = v[i];
+    }
+
+    // What the next chunk needs of this one moves to where that looks for it.
+    void keep() {
+        const Real* fields = fields_at(chunk_ + loss_chunk - 2 * reach());
+        std::copy(fields, fields + 2 * reach() * (field_count * group), fields_);
+        const Real* derivatives = derivatives_at(chunk_ + loss_chunk - lag_ - reach());
+        std::copy(derivatives, derivatives + lag_ * (derivative_count * group), derivatives_);
     }
 
     const LossParams<Real>& p_;
     int row_begin_, row_end_;       // of the picture, and so below
     int64_t begin_, end_, length_;  // numbers of a row
     int64_t margin_;                // pixels around, of which derivatives are needed
-    int64_t row_size_;
+    int64_t lag_;                   // of the gradient behind the fields, in whole vectors
+    int64_t chunk_;                 // where the fields of a chunk begin
+    int slot_ = 0;                  // of the ring, for this group
     Real *fields_, *derivatives_, *ring_;
+    Mask exist_[batches];
+    Vector similarities_[batches], differences_, squares_;
     Vector weights_[radius + 1];
     Real l1_share_, ssim_share_;
     Sums sums_;

@@ -45,12 +45,13 @@ constexpr double ssim_window[ssim_radius + 1] = {0.2660117248617943,   0.2130055
                                                  0.007598758135239184, 0.0010283800844791099};
 constexpr double ssim_c1 = 0.01 * 0.01;
 constexpr double ssim_c2 = 0.03 * 0.03;
-// On the CPU one task of the loss works on this many rows, in groups, of about so many numbers each.
-constexpr int loss_rows = 70;
-constexpr int loss_group = 8;
+// On the CPU one task of the loss works on this many rows of about so many numbers each, in groups of 8 or 16
+// rows and in chunks.
+constexpr int loss_rows = 8 * 16 - 2 * ssim_radius;
 constexpr int loss_numbers = 768;
-// What it keeps meanwhile: four fields of a group, three derivatives of a row and of all that a group needs.
-constexpr int loss_workspace_rows = 4 * loss_group + 3 + 3 * (loss_group + 2 * ssim_radius);
+constexpr int loss_chunk = 48;
+// What it keeps meanwhile: four fields and three derivatives of a chunk, three blurred ones of three groups.
+constexpr int loss_workspace_rows = (4 + 3 + 3 * 3) * 16;
 
 // Real spherical harmonics, bands 0 to 3.
 constexpr double sh_band_0 = 0.28209479177387814;
