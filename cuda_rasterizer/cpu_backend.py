@@ -303,7 +303,7 @@ def _strips(width: int, channels: int) -> tuple[int, int]:
 
 
 def _loss_workspace(like: Tensor, numbers: int, channels: int) -> Tensor:
-    """Rows for strips of so many numbers, or a chunk, with two windows and a vector on either side."""
+    """Rows for strips of so many numbers, or a chunk, with two windows and a vector around them."""
     sizes = native.constants()
     windows = (4 * sizes["ssim_radius"] + 1) * channels
     row = max(numbers, sizes["loss_chunk"]) + windows + 2 * CACHE_LINE_NUMBERS
