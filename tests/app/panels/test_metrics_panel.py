@@ -144,7 +144,8 @@ def test_plots_are_drawn_at_most_once_a_second(
         panel.handle(stepped([step]))
         qtbot.wait(20)
     intervals = (time.monotonic() - begin) * 1000 / REPAINT_INTERVAL_MS
-    assert 1 <= count <= intervals / (1 - EARLY_SHARE)
+    # the first one comes at once where a busy machine took a second to come this far
+    assert 1 <= count <= 1 + intervals / (1 - EARLY_SHARE)
 
 
 def test_curves_go_with_the_run_that_they_were_of(panel: MetricsPanel, qtbot: QtBot) -> None:
