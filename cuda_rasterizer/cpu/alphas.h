@@ -136,24 +136,30 @@ inline void alphas_by_products(const SplatRecord<Real>& s, const TileGeometry<Re
 
 // The alphas of a splat in some vectors of a tile and in those between them, each at the place of its number;
 // others may be written too. They are limited to the ceiling, and 0 where the splat does not count: a
-// decision that forward and backward must take alike, bit for bit, so that how they are found depends on
-// nothing but the splat and the tile. `touched` is what vectors_of says, and is not empty.
+// decision that forward and backward must take alike, bit for bit. So how they are found depends on nothing
+// but the splat and the tile, not even on how wide a vector is. The splat must touch the tile.
 template <typename Real>
 inline void find_alphas(const SplatRecord<Real>& s, const TileGeometry<Real>& g,
                         const RowDistances<Real>& rows, const Limits<Real>& limits,
-                        const VectorSet<Real>& touched, const VectorSet<Real>& vectors,
-                        typename Simd<Real>::Vector* alphas) {
-    constexpr int chunks = TileGeometry<Real>::chunks, half = tile_size / 2, quarter = tile_size / 4;
-    uint64_t touched_rows = 0;
-    for (int chunk = 0; chunk < chunks; ++chunk) touched_rows |= touched.rows(chunk);
-    const int first = __builtin_ctzll(touched_rows), count = touched.count();
-    const bool low = touched_rows >> first < uint64_t(1) << half;
-    // A splat in few vectors is better off without the others' products.
-    if (low) {
+                        const VectorSet<Real>& vectors, typename Simd<Real>::Vector* alphas) {
+    using Vector = typename Simd<Real>::Vector;
+    constexpr int half = tile_size / 2, quarter = tile_size / 4;
+    const Vector reach = broadcast(s.reach_y);
+    uint64_t within = 0;
+    for (int row = 0; row < tile_size; row += g.width) {
+        const Vector y = load<Vector>(rows.y + row);
+        within |= uint64_t(lanes_of((y <= reach) & (y >= -reach))) << row;
+    }
+    const Real left = Real(g.x0) + Real(0.5) - s.mean_x, right = left + Real(tile_size - 1);
+    const Real columns = (right < s.reach_x ? right : s.reach_x) - (left > -s.reach_x ? left : -s.reach_x);
+    const int first = __builtin_ctzll(within), count = 64 - __builtin_clzll(within) - first;
+    const Real covered = Real(count) * columns;
+    // A splat in few pixels is better off without the others' products.
+    if (count <= half) {
         const int middle = (first < half ? first : half) + quarter;
-        if (count >= quarter * chunks && changes_slowly<Real, quarter>(s, g, middle))
+        if (covered >= Real(quarter * tile_size) && changes_slowly<Real, quarter>(s, g, middle))
             return alphas_by_products<Real, quarter>(s, g, limits, middle, alphas);
-    } else if (count >= half * chunks && changes_slowly<Real, half>(s, g, half)) {
+    } else if (covered >= Real(half * tile_size) && changes_slowly<Real, half>(s, g, half)) {
         return alphas_by_products<Real, half>(s, g, limits, half, alphas);
     }
     alphas_by_exponentials(s, g, rows, limits, vectors, alphas);

@@ -63,8 +63,7 @@ struct TileState {
 
 // Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
 template <typename Real, int Channels, bool Depth>
-inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& touched,
-                        const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
+inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
                         const RowDistances<Real>& rows, const Real* color, int channels,
                         const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
     using Vector = typename Simd<Real>::Vector;
@@ -74,7 +73,7 @@ inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& touched,
     for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
     // First every alpha, then what follows from it (see backward_splat).
     Vector alphas[VectorSet<Real>::size];
-    find_alphas(s, g, rows, limits, touched, vectors, alphas);
+    find_alphas(s, g, rows, limits, vectors, alphas);
     const auto add = [&](int64_t vector) {
         const int64_t at = vector * g.width;
         const Vector alpha = alphas[vector], through = Real(1) - alpha;
@@ -108,9 +107,9 @@ void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGe
         const SplatRecord<Real>& s = records[splat];
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
         const RowDistances<Real> rows(s, g);
-        const VectorSet<Real> touched = vectors_of(g, s, rows), vectors = touched & state.live;
+        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
         if (vectors.is_empty()) continue;
-        blend_splat<Real, Channels, Depth>(state, touched, vectors, s, rows, color, t.channels, g, limits,
+        blend_splat<Real, Channels, Depth>(state, vectors, s, rows, color, t.channels, g, limits,
                                            int32_t(k - begin));
     }
 }

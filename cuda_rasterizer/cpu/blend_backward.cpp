@@ -145,11 +145,11 @@ struct BackwardState {
 
 // One splat in one tile, into its slot. Sums have a lane for each column of a vector.
 template <typename Real, int Channels, typename Wanted>
-[[gnu::always_inline]] inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& touched,
-                                                  const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
-                                                  const RowDistances<Real>& rows, const Real* color,
-                                                  int channels, const TileGeometry<Real>& g,
-                                                  const Limits<Real>& limits, int32_t k, Real* slot) {
+[[gnu::always_inline]] inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& vectors,
+                                                  const SplatRecord<Real>& s, const RowDistances<Real>& rows,
+                                                  const Real* color, int channels,
+                                                  const TileGeometry<Real>& g, const Limits<Real>& limits,
+                                                  int32_t k, Real* slot) {
     using Vector = typename Simd<Real>::Vector;
     using Mask = typename Simd<Real>::Mask;
     const int colors = Channels ? Channels : channels;
@@ -165,7 +165,7 @@ template <typename Real, int Channels, typename Wanted>
     // First every alpha, then what follows from it: the machine looks only so far ahead, and each half being
     // short, it has the next vectors under way while one waits for its exponential.
     Vector values[VectorSet<Real>::size];
-    find_alphas(s, g, rows, limits, touched, vectors, values);
+    find_alphas(s, g, rows, limits, vectors, values);
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
         // Moments along y of one chunk, whose columns share their distance x.
         const Vector x = g.distances(s.mean_x, chunk);
@@ -252,14 +252,14 @@ void backward_list(const BlendBackwardParams<Real>& p, BackwardState<Real>& stat
         if (place < state.next_stop) state.wake_vectors(place);
         const SplatRecord<Real>& s = records[splat];
         const RowDistances<Real> rows(s, g);
-        const VectorSet<Real> touched = vectors_of(g, s, rows), vectors = touched & state.live;
+        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
         if (vectors.is_empty()) {
             std::memset(slot, 0, size_t(p.slot_size) * sizeof(Real));
             continue;
         }
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        backward_splat<Real, Channels, Wanted>(state, touched, vectors, s, rows, color, t.channels, g, limits,
-                                               place, slot);
+        backward_splat<Real, Channels, Wanted>(state, vectors, s, rows, color, t.channels, g, limits, place,
+                                               slot);
     }
 }
 

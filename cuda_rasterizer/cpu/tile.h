@@ -72,11 +72,6 @@ struct VectorSet {
         const int64_t first = chunk * tile_size, last = first + 63 - __builtin_clzll(set);
         for (int64_t i = first + __builtin_ctzll(set); i <= last; ++i) body(i);
     }
-    int count() const {
-        int sum = 0;
-        for (uint64_t word : words) sum += __builtin_popcountll(word);
-        return sum;
-    }
     // The rows of one chunk, as bits.
     uint64_t rows(int chunk) const {
         const int first = chunk * tile_size;
