@@ -141,8 +141,7 @@ class StatusBar(QWidget):
     def eta_seconds(self) -> float:
         """Seconds to the last iteration; NaN when not known.
 
-        At the present speed, but that steps with larger photos take as much longer as those have
-        more pixels.
+        At the present speed, but that steps with larger photos take longer.
         """
         if self._stepped is None or self._stepped.steps_per_second <= 0:
             return float("nan")

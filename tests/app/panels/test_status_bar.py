@@ -36,10 +36,10 @@ def test_the_time_left_counts_the_larger_photos_to_come(bar):
     coarse = Settings().updated({"iterations": 1_000, "coarse_halvings": 2, "coarse_steps": 250})
     bar.handle(run_started(coarse))
     bar.handle(stepped([400], speed=10.0))
-    # 100 steps at this size, then 500 with four times the pixels
-    assert bar.eta_seconds() == pytest.approx((100 + 500 * 4) / 10)
+    # 100 steps at this size, then 500 with twice the edge, which take twice as long
+    assert bar.eta_seconds() == pytest.approx((100 + 500 * 2) / 10)
     bar.refresh()
-    assert "ETA about 3 min 30 s" in bar.facts.toolTip()
+    assert "ETA about 1 min 50 s" in bar.facts.toolTip()
     bar.handle(stepped([500], speed=10.0))
     bar.refresh()
     assert "ETA 50 s" in bar.facts.toolTip()

@@ -124,19 +124,19 @@ def test_there_is_no_next_degree_once_the_maximum_is_reached() -> None:
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
-        (0, 250 + 250 * 4 + 500 * 16),
-        (250, 250 + 500 * 4),  # the next step is the first of the larger size
-        (499, 1 + 500 * 4),
+        (0, 250 + 250 * 2 + 500 * 4),
+        (250, 250 + 500 * 2),  # the next step is the first of the larger size
+        (499, 1 + 500 * 2),
         (500, 500),
         (1_000, 0),
         (1_200, 0),
     ],
 )
-def test_steps_to_come_count_by_their_pixels(step: int, expected: float) -> None:
+def test_steps_to_come_count_by_the_time_that_they_will_take(step: int, expected: float) -> None:
     coarse = CLASSIC.updated({"iterations": 1_000, "coarse_halvings": 2, "coarse_steps": 250})
     assert remaining_steps(step, coarse) == expected
 
 
 def test_a_run_that_ends_with_small_photos_has_no_larger_ones_to_come() -> None:
     coarse = CLASSIC.updated({"iterations": 300, "coarse_halvings": 2, "coarse_steps": 250})
-    assert remaining_steps(100, coarse) == 150 + 50 * 4
+    assert remaining_steps(100, coarse) == 150 + 50 * 2
