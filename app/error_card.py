@@ -27,13 +27,16 @@ class ErrorCard(QWidget):
         self.message_label = self._text(problem.message, "")
         self.count_label = self._text("", "bad")
         self.count_label.hide()
+        self.more_label = self._text("", "muted")
+        self.more_label.hide()
         words = QWidget(self)
         line = QHBoxLayout(words)
         line.setContentsMargins(0, 0, 0, 0)
         line.addWidget(self._text("Error", "bad"))
         line.addWidget(self.count_label)
+        line.addWidget(self.more_label)
         line.addStretch(1)
-        row = SplitRow(words, 120, self)
+        row = SplitRow(words, 80, self)
         self.copy_button = self._button("Copy details", "Copy message, traceback and versions")
         self.copy_button.clicked.connect(self._copy)
         self.log_button = self._button("Open log", "Show the log")
@@ -47,8 +50,27 @@ class ErrorCard(QWidget):
         layout.setSpacing(4)
         layout.addWidget(row)
         layout.addWidget(self.message_label)
-        if problem.path is not None and str(problem.path) not in problem.message:
-            layout.addWidget(self._text(str(problem.path), "muted"))
+        self.path_label = self._text("", "muted")
+        layout.addWidget(self.path_label)
+        self.set_brief(False)
+
+    def set_brief(self, brief: bool, more: int = 0) -> None:
+        """Few words in few lines, for a low window; `more` cards wait behind.
+
+        The file is named without its folders there.
+        """
+        message, path = self.problem.message, self.problem.path
+        place = "" if path is None else str(path)
+        self.message_label.setText(
+            message.replace(place, path.name) if brief and path is not None else message
+        )
+        self.path_label.setText(place)
+        self.path_label.setVisible(bool(place) and place not in message and not brief)
+        self.setToolTip(f"{message}\n{place}".strip() if brief else "")
+        self.copy_button.setText("Copy" if brief else "Copy details")
+        self.log_button.setText("Log" if brief else "Open log")
+        self.more_label.setText(f"{more} more")
+        self.more_label.setVisible(more > 0)
 
     def repeat(self) -> None:
         """The same problem came again."""
@@ -97,6 +119,7 @@ class ErrorCards(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.cards: list[ErrorCard] = []
+        self._brief = False
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(6)
@@ -115,6 +138,12 @@ class ErrorCards(QWidget):
         self._layout.insertWidget(0, card)
         self._show_newest()
 
+    def set_brief(self, brief: bool) -> None:
+        """Show the newest card only and in few words, where the window is low."""
+        if brief != self._brief:
+            self._brief = brief
+            self._show_newest()
+
     def forget_scene(self) -> None:
         """Another scene opens: put the cards away that are about the one before."""
         for card in [card for card in self.cards if card.problem.is_of_scene]:
@@ -127,6 +156,8 @@ class ErrorCards(QWidget):
         self._show_newest()
 
     def _show_newest(self) -> None:
+        most = 1 if self._brief else MOST_CARDS
         for i, card in enumerate(self.cards):
-            card.setVisible(i < MOST_CARDS)
+            card.set_brief(self._brief, len(self.cards) - 1 if self._brief else 0)
+            card.setVisible(i < most)
         self.setVisible(bool(self.cards))

@@ -223,7 +223,7 @@ class MainWindow(QMainWindow):
             self.error_cards.show_problem(problem)
             if self.session.state is State.CLOSING:
                 self._closing = False  # so that closing once more tries once more
-                self.closing_strip.say("Not saved: make room on the disk and close again")
+                self.closing_strip.say("Not saved: free disk space, close again")
         elif isinstance(event, Finished):
             iterations = int(self.settings_panel.settings()["iterations"])
             self.finished_strip.show_end(event.step, iterations)

@@ -1,5 +1,6 @@
 """Something at the left and controls at the right, or below it where there is little room."""
 
+from PySide6.QtCore import QEvent
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
 
@@ -20,6 +21,7 @@ class SplitRow(QWidget):
         self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._box.setContentsMargins(0, 0, 0, 0)
         self._box.setSpacing(SPACING_PX)
+        self._left = left
         self._box.addWidget(left, 1)
         self._box.addWidget(right)
         for widget in (right, self):
@@ -30,6 +32,16 @@ class SplitRow(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the controls where there is room for them."""
         super().resizeEvent(event)
-        needed = self._least_px + SPACING_PX + self.controls.sizeHint().width()
+        self._place_controls()
+
+    def event(self, event: QEvent) -> bool:
+        """Do so as well where something in the row has another size."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._place_controls()
+        return super().event(event)
+
+    def _place_controls(self) -> None:
+        least = max(self._least_px, self._left.minimumSizeHint().width())
+        needed = least + SPACING_PX + self.controls.sizeHint().width()
         row, column = QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.TopToBottom
         self._box.setDirection(row if needed <= self.width() else column)

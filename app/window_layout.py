@@ -17,6 +17,7 @@ SETTINGS_PX = 336  # and of the settings
 NARROWEST_PX = (168, 320, 264)  # photos, view, settings
 PHOTOS_FROM_PX = 790  # in a narrower window the photos give their room to the view
 PROGRESS_FROM_PX = 480  # in a lower one the progress strip does; the status has the step
+ALL_CARDS_FROM_PX = 720  # and there the newest error hides the others
 
 
 def lay_out(window: "MainWindow") -> None:
@@ -71,6 +72,7 @@ def fit(window: "MainWindow") -> None:
     """Leave out what a small window has no room for."""
     window.left.setVisible(window.width() >= PHOTOS_FROM_PX)
     window.progress_strip.setVisible(window.height() >= PROGRESS_FROM_PX)
+    window.error_cards.set_brief(window.height() < ALL_CARDS_FROM_PX)
 
 
 def _splitter(

@@ -41,7 +41,7 @@ from engine.scene_names import DEMO_FOLDER
 from engine.usual_preset import PresetChoice
 from tests.gui.scripted_engine import ScriptedEngine, stepped
 from tests.gui.window_room import Room, enter, make_room, tell
-from tests.settling import LIMIT_MS
+from tests.settling import LIMIT_MS, settle
 
 pytestmark = pytest.mark.gl
 
@@ -137,6 +137,43 @@ def test_many_errors_leave_room_for_the_view(painted_room: Room) -> None:
         f"problem {number}" for number in (19, 18, 17)
     ]
     assert len(shown) == MOST_CARDS
+
+
+@pytest.mark.parametrize(("size", "closing"), [((800, 490), True), ((640, 400), False)])
+def test_a_low_window_shows_the_cause_of_the_newest_error_and_its_buttons(
+    painted_room: Room, size: tuple[int, int], closing: bool
+) -> None:
+    room = painted_room
+    room.open()
+    room.window.resize(*size)
+    cards = room.window.error_cards
+    folder = Path("/somewhere/far/away/splatscope/runs/demo-1")
+    for path in (folder / "exports/step-001000.ply", folder / "checkpoints/step-001000"):
+        reason = f"{path} could not be written: No space left on device."
+        cards.show_problem(Problem(reason, "", path))
+    room.window.closing_strip.say("Not saved: free disk space, close again")
+    room.window.closing_strip.setVisible(closing)
+    settle()
+    try:
+        (card,) = [card for card in cards.cards if card.isVisible()]
+        assert card.problem.path == folder / "checkpoints/step-001000"
+        assert card.more_label.text() == "1 more"
+        assert card.message_label.text() == "step-001000 could not be written: " + (
+            "No space left on device."
+        )
+        label = card.message_label
+        for part in (label, card.copy_button, card.log_button, card.dismiss_button):
+            assert part.visibleRegion().boundingRect() == part.rect()  # nothing of it is cut off
+        assert label.height() >= label.heightForWidth(label.width())
+        assert card.dismiss_button.height() >= card.dismiss_button.minimumSizeHint().height()
+        line = room.window.closing_strip.label
+        assert not closing or line.text() == line.full_text
+        room.window.resize(1280, 800)
+        room.qtbot.waitUntil(lambda: cards.cards[1].isVisible(), timeout=LIMIT_MS)
+        assert str(folder) in label.text()
+        assert not card.more_label.isVisible()
+    finally:
+        room.window.closing_strip.hide()
 
 
 def test_refusals_and_notices_are_quiet_lines(painted_room: Room) -> None:
