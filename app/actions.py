@@ -191,14 +191,24 @@ ACTIONS = (
     ActionInfo("quit", "Quit", "Save and close", frozenset(State), "Ctrl+Q", "", "", "Window"),
 )
 
-MOUSE_AND_KEYS = (
-    (("Left drag",), "Orbit about the pivot"),
-    (("Middle drag", "Shift+Left drag"), "Pan"),
-    (("Wheel", "Right drag"), "Zoom"),
-    (("Double-click",), "Make the point under the mouse the pivot"),
-    (("W A S D", "Q E"), "Fly; with Shift faster"),
-    (("F held",), "Show the photo in place of the render"),
-)
+# what no action stands for, by where it works
+MOUSE_AND_KEYS = {
+    "In the view": (
+        (("Left drag",), "Orbit about the pivot"),
+        (("Middle drag", "Shift+Left drag"), "Pan"),
+        (("Wheel", "Right drag"), "Zoom"),
+        (("Double-click",), "Make the point under the mouse the pivot"),
+        (("W A S D", "Q E"), "Fly; with Shift faster"),
+        (("F held",), "Show the photo in place of the render"),
+    ),
+    "In the plots": (
+        (("Wheel", "+", "-"), "Zoom about the step pointed at"),
+        (("Drag",), "Move along the steps"),
+        (("Double-click", "0"), "Show all steps"),
+        (("←", "→"), "Read the values of other steps"),
+        (("Esc",), "Read no more values"),
+    ),
+}
 
 SYNONYMS = {"LEFT": "[", "RIGHT": "]"}
 KEY_NAMES = {"LEFT": "←", "RIGHT": "→"}

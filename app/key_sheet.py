@@ -16,13 +16,16 @@ from app.actions import ACTIONS, MOUSE_AND_KEYS, key_names
 from app.theme import set_role
 
 Row = tuple[list[str], str]  # keys, any of which will do, and what they do
-COLUMNS = (("In the view", "View"), ("Run", "Settings", "Window"))  # of about equal height
+COLUMNS = (  # of about equal height
+    ("In the view", "View", "Settings"),
+    ("In the plots", "Run", "Window"),
+)
 
 
 def key_rows(group: str) -> list[Row]:
-    """Keys and meaning of the actions of one group."""
-    if group == "In the view":
-        return [(list(keys), meaning) for keys, meaning in MOUSE_AND_KEYS]
+    """Keys and meaning of the actions, or of the mouse and keys of one place, of a group."""
+    if group in MOUSE_AND_KEYS:
+        return [(list(keys), meaning) for keys, meaning in MOUSE_AND_KEYS[group]]
     return [
         (key_names(info), info.tooltip)
         for info in ACTIONS
@@ -42,7 +45,7 @@ class KeySheet(QDialog):
         columns.setSpacing(40)
         for groups in COLUMNS:
             columns.addLayout(self._column(page, groups))
-        note = QLabel("Single keys act only while the view has the focus.", page)
+        note = QLabel("Single keys act only while the view, or a plot, has the focus.", page)
         set_role(note, "muted")
         layout = QVBoxLayout(page)
         layout.setContentsMargins(24, 20, 24, 20)

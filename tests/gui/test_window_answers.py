@@ -161,9 +161,16 @@ def test_the_key_sheet_has_columns_of_about_equal_height_and_lists_nothing_twice
     assert max(heights) - min(heights) <= 2
     meanings = [meaning for rows in columns for _, meaning in rows]
     assert len(set(meanings)) == len(meanings)
-    keys = [key for rows in columns for names, _ in rows for key in names]
+    # what the plots take, they take only while they have the focus or the pointer
+    others = [group for groups in COLUMNS for group in groups if group != "In the plots"]
+    keys = [key for group in others for names, _ in key_rows(group) for key in names]
     assert len(set(keys)) == len(keys)
     assert not [key for key in keys if key.endswith(".")]  # a full stop is not seen as a key
+
+
+def test_the_key_sheet_names_what_mouse_and_keys_do_in_the_plots() -> None:
+    keys = {key for names, _ in key_rows("In the plots") for key in names}
+    assert keys >= {"Wheel", "Drag", "Double-click", "←", "→", "+", "-", "0", "Esc"}
 
 
 def test_names_of_marks_that_lie_close_stand_beside_each_other() -> None:
