@@ -18,24 +18,10 @@
 #include "loss_vectors.h"
 #include "parallel.h"
 #include "simd.h"
+#include "structural_similarity.h"
 #include "transpose.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
-
-namespace splatscope {
-namespace SPLATSCOPE_ISA {
-
-inline FloatVector reciprocal(FloatVector x) {
-    return broadcast(1.0f) / x;
-}
-inline DoubleVector reciprocal(DoubleVector x) {
-    return broadcast(1.0) / x;
-}
-
-}  // namespace SPLATSCOPE_ISA
-}  // namespace splatscope
-
-#include "structural_similarity.h"
 
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
@@ -65,7 +51,7 @@ class Strip {
         fields_ = workspace;
         derivatives_ = fields_ + field_count * group * row_size;
         ring_ = derivatives_ + derivative_count * group * row_size;
-        for (int k = 0; k <= radius; ++k) weights_[k] = broadcast(Real(ssim_window[k]));
+        for (int k = 0; k <= radius; ++k) weights_.of[k] = broadcast(Real(ssim_window[k]));
         const double per_number = 1.0 / (double(length_) * p.height);
         l1_share_ = Real((1 - p.ssim_weight) * per_number);
         ssim_share_ = Real(p.ssim_weight * per_number);
@@ -124,14 +110,7 @@ class Strip {
     Vector numbers_at(const Number* row, int64_t n) const {
         if constexpr (Whole && sizeof(Number) == 1) return numbers_of(row + n, Vector{});
         if constexpr (Whole && sizeof(Number) > 1) return load_anywhere<Vector>(row + n);
-        return edge_at(row, n);
-    }
-    template <typename Number>
-    __attribute__((noinline)) Vector edge_at(const Number* row, int64_t n) const {
-        Vector v{};
-        for (int i = 0; i < width; ++i)
-            if (n + i >= 0 && n + i < length_) v[i] = Real(row[n + i]);
-        return v;
+        return numbers_within<Real>(row, n, length_);
     }
     template <bool Whole>
     Vector target_at(const Target* row, int64_t n) const {
@@ -184,6 +163,7 @@ class Strip {
         for (int row = begin; row < end; ++row, x += length_, y += length_)
             fill(row - top, numbers_at<Whole>(x, n), target_at<Whole>(y, n));
         for (int row = std::max(begin, end); row < top + around; ++row) fill(row - top, Vector{}, Vector{});
+        const Window<Vector> weights = weights_;
         Real* to = fields_at(n);
         for (int f = 0; f < field_count; ++f)
             for (int batch = 0; batch < batches; ++batch) {
@@ -191,7 +171,7 @@ class Strip {
                 const Vector* from = rows[f] + batch * width;
 #pragma GCC unroll 8
                 for (int k = 0; k < width; k += 2)
-                    blur_pair(weights_, [&](int tap) { return from[k + tap]; }, blurred[k], blurred[k + 1]);
+                    blur_pair(weights, [&](int tap) { return from[k + tap]; }, blurred[k], blurred[k + 1]);
                 transpose<Real>(blurred);
 #pragma GCC unroll 16
                 for (int i = 0; i < width; ++i)
@@ -215,6 +195,7 @@ class Strip {
 
     // Numbers from, ... below `to`, two of a channel at a time; the sum of their similarities.
     __attribute__((noinline)) Vector compare_columns(int batch, int64_t from, int64_t to) {
+        const Window<Vector> weights = weights_;
         Vector sum{};
         const int64_t pixel = stride() * (field_count * group);
         for (int64_t block = from; block < to; block += 2 * stride())
@@ -224,7 +205,7 @@ class Strip {
 #pragma GCC unroll 4
                 for (int f = 0; f < field_count; ++f)
                     blur_pair(
-                        weights_, [&](int k) { return load<Vector>(at + k * pixel + f * width); }, one[f],
+                        weights, [&](int k) { return load<Vector>(at + k * pixel + f * width); }, one[f],
                         other[f]);
                 sum += similarity(batch, n, one);
                 if (n + stride() < to) sum += similarity(batch, n + stride(), other);
@@ -246,6 +227,7 @@ class Strip {
 
     // What is blurred takes the place of what no later sum reads, five pixels before it.
     __attribute__((noinline)) void blur_across() {
+        const Window<Vector> weights = weights_;
         const int64_t from = chunk_ - lag_, to = from + loss_chunk;
         const int64_t pixel = stride() * (derivative_count * group);
         constexpr bool whole = Channels > 0 && loss_chunk % (2 * Channels + !Channels) == 0;
@@ -256,8 +238,7 @@ class Strip {
                 for (int f = 0; f < derivative_count * batches; ++f) {
                     Vector one, other;
                     blur_pair(
-                        weights_, [&](int k) { return load<Vector>(at + k * pixel + f * width); }, one,
-                        other);
+                        weights, [&](int k) { return load<Vector>(at + k * pixel + f * width); }, one, other);
                     store(at + f * width, one);
                     if (whole || n + stride() < to) store(at + pixel + f * width, other);
                 }
@@ -283,75 +264,71 @@ class Strip {
 
     // Differences, and the gradient, of the rows whose neighbours' derivatives are in the ring by now.
     void finish(int first) {
+        const int from = std::max(first, row_begin_), to = std::min(first + group, row_end_);
+        if (from >= to) return;
+        Vector by[group * derivative_count];
         for (int64_t n = std::max(chunk_ - lag_, begin_); n < std::min(chunk_ - lag_ + loss_chunk, end_);
              n += width) {
+            if (p_.gradient) {
+                ask_for(p_.gradient, from, to, n);
+                blur_ring(n, by);
+            }
             if (n + width <= end_)
-                finish_columns<true>(first, n);
+                finish_rows<true>(from, to, n, by + (from - first) * derivative_count);
             else
-                finish_columns<false>(first, n);
+                finish_rows<false>(from, to, n, by + (from - first) * derivative_count);
         }
     }
 
-    template <bool Whole>
-    __attribute__((noinline)) void finish_columns(int first, int64_t n) {
+    // The derivatives, of a group's rows one after the other, blurred downwards.
+    __attribute__((noinline)) void blur_ring(int64_t n, Vector* by) const {
         const Real* slots[ring_slots] = {ring_at((slot_ + 1) % ring_slots, n),
                                          ring_at((slot_ + 2) % ring_slots, n), ring_at(slot_, n)};
         constexpr int step = derivative_count * width;
-        const int row_begin = row_begin_, row_end = row_end_;
-        const Mask own = Whole ? Mask{} : lanes_between<Real>(0, 0, int(end_ - n));
-        if (!p_.gradient) {
-            for (int row = std::max(first, row_begin); row < std::min(first + group, row_end); ++row)
-                finish_numbers<Whole>(row, n, own, nullptr);
-            return;
-        }
-        ask_for(p_.gradient, std::max(first, row_begin), std::min(first + group, row_end), n);
+        const Window<Vector> weights = weights_;
+        for (int f = 0; f < derivative_count; ++f)
 #pragma GCC unroll 8
-        for (int k = 0; k < group; k += 2) {
-            const int row = first + k;
-            if (row + 1 < row_begin || row >= row_end) continue;
-            Vector one[derivative_count], other[derivative_count];
-#pragma GCC unroll 3
-            for (int f = 0; f < derivative_count; ++f)
+            for (int k = 0; k < group; k += 2)
                 blur_pair(
-                    weights_,
+                    weights,
                     [&](int tap) {
                         const int at = k + tap - 2 * radius + 2 * group;
                         return load<Vector>(slots[at / group] + at % group * step + f * width);
                     },
-                    one[f], other[f]);
-            if (row >= row_begin) finish_numbers<Whole>(row, n, own, one);
-            if (row + 1 < row_end) finish_numbers<Whole>(row + 1, n, own, other);
-        }
-    }
-
-    // Lanes beyond the strip do not count.
-    template <bool Whole>
-    static Vector inside(Mask own, Vector v) {
-        return Whole ? v : where(own, v);
+                    by[k * derivative_count + f], by[(k + 1) * derivative_count + f]);
     }
 
     template <bool Whole>
-    void finish_numbers(int row, int64_t n, Mask own, const Vector* by) {
+    __attribute__((noinline)) void finish_rows(int from, int to, int64_t n, const Vector* by) {
+        // Lanes beyond the strip do not count.
+        const Mask own = Whole ? Mask{} : lanes_between<Real>(0, 0, int(end_ - n));
         const Vector zero{}, one = broadcast(Real(1));
-        const Vector x = numbers_at<Whole>(p_.render + row * length_, n);
-        const Vector y = target_at<Whole>(target() + row * length_, n);
-        const Vector off = inside<Whole>(own, x - y);
-        const Vector off_screen = inside<Whole>(own, minimum(maximum(x, zero), one) - y);
-        differences_ += maximum(off, -off);
-        squares_ = fused(off_screen, off_screen, squares_);
-        if (!p_.gradient) return;
-        const Vector l1 = broadcast(l1_share_);
-        const Vector slope = (where(x > y, l1) - where(x < y, l1)) -
-                             broadcast(ssim_share_) * similarity_slope(x, y, by[0], by[1], by[2]);
-        Real* to = p_.gradient + row * length_ + n;
-        if (Whole)
-            store_anywhere(to, slope);
-        else
-            store_some(to, slope, end_ - n);
-    }
-
-    __attribute__((noinline)) static void store_some(Real* to, Vector v, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) to[i] = v[i];
+        const Vector l1 = broadcast(l1_share_), ssim = broadcast(ssim_share_);
+        const bool slopes = p_.gradient;
+        const int64_t length = length_;
+        const Real* x_at = p_.render + from * length;
+        const Target* y_at = target() + from * length;
+        Real* to_at = slopes ? p_.gradient + from * length + n : nullptr;
+        Vector differences = differences_, squares = squares_;
+        for (int row = from; row < to; ++row, x_at += length, y_at += length) {
+            const Vector x = numbers_at<Whole>(x_at, n), y = target_at<Whole>(y_at, n);
+            const Vector off = Whole ? x - y : where(own, x - y);
+            const Vector clamped = minimum(maximum(x, zero), one) - y;
+            const Vector off_screen = Whole ? clamped : where(own, clamped);
+            differences += maximum(off, -off);
+            squares = fused(off_screen, off_screen, squares);
+            if (!slopes) continue;
+            const Vector slope =
+                (where(x > y, l1) - where(x < y, l1)) - ssim * similarity_slope(x, y, by[0], by[1], by[2]);
+            if (Whole)
+                store_anywhere(to_at, slope);
+            else
+                store_some<Real>(to_at, slope, end_ - n);
+            to_at += length;
+            by += derivative_count;
+        }
+        differences_ = differences;
+        squares_ = squares;
     }
 
     // What the next chunk needs of this one moves to where that looks for it.
@@ -372,7 +349,7 @@ class Strip {
     Real *fields_, *derivatives_, *ring_;
     Mask exist_[batches];
     Vector similarities_[batches], differences_, squares_;
-    Vector weights_[radius + 1];
+    Window<Vector> weights_;
     Real l1_share_, ssim_share_;
     Sums sums_;
 };

@@ -9,6 +9,13 @@
 namespace splatscope {
 namespace SPLATSCOPE_ISA {
 
+inline FloatVector reciprocal(FloatVector x) {
+    return broadcast(1.0f) / x;
+}
+inline DoubleVector reciprocal(DoubleVector x) {
+    return broadcast(1.0) / x;
+}
+
 // As many bytes as there are lanes.
 inline FloatVector numbers_of(const uint8_t* from, FloatVector) {
 #if defined(__AVX512F__)
@@ -41,22 +48,45 @@ inline typename Simd<Real>::Vector fractions_of(typename Simd<Real>::Vector byte
 #endif
 }
 
+// Numbers n, n + 1 ... of a row of so many, zeros where it has none.
+template <typename Real, typename Number>
+__attribute__((noinline)) typename Simd<Real>::Vector numbers_within(const Number* row, int64_t n,
+                                                                     int64_t length) {
+    typename Simd<Real>::Vector v{};
+    for (int i = 0; i < Simd<Real>::width; ++i)
+        if (n + i >= 0 && n + i < length) v[i] = Real(row[n + i]);
+    return v;
+}
+
+// The first `count` lanes.
+template <typename Real>
+__attribute__((noinline)) void store_some(Real* to, typename Simd<Real>::Vector v, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) to[i] = v[i];
+}
+
+// The weights from the centre outwards. Loops copy them into a variable of their own, which stays in
+// registers: in an object each store might change them, and they would be read anew.
+template <typename Vector>
+struct Window {
+    Vector of[ssim_radius + 1];
+};
+
 // Two neighbouring sums of the window as it slides over at(0) to at(2 ssim_radius + 1), which are read once.
 template <typename Vector, typename Read>
-inline void blur_pair(const Vector* weights, const Read& at, Vector& first, Vector& second) {
+inline void blur_pair(const Window<Vector>& weights, const Read& at, Vector& first, Vector& second) {
     Vector low = at(1), high = at(2 * ssim_radius);
-    first = weights[ssim_radius] * (at(0) + high);
-    second = weights[ssim_radius] * (low + at(2 * ssim_radius + 1));
+    first = weights.of[ssim_radius] * (at(0) + high);
+    second = weights.of[ssim_radius] * (low + at(2 * ssim_radius + 1));
 #pragma GCC unroll 8
     for (int k = 1; k < ssim_radius; ++k) {
         const Vector next_low = at(k + 1), next_high = at(2 * ssim_radius - k);
-        first = fused(weights[ssim_radius - k], low + next_high, first);
-        second = fused(weights[ssim_radius - k], next_low + high, second);
+        first = fused(weights.of[ssim_radius - k], low + next_high, first);
+        second = fused(weights.of[ssim_radius - k], next_low + high, second);
         low = next_low;
         high = next_high;
     }
-    first = fused(weights[0], low, first);
-    second = fused(weights[0], high, second);
+    first = fused(weights.of[0], low, first);
+    second = fused(weights.of[0], high, second);
 }
 
 // The lanes i for which first + i is not below `from`, but below `to`.
