@@ -22,11 +22,15 @@ def reading_text(
     reach: float,
     colors: Palette,
 ) -> str:
-    """Lines of rich text about `step` and the marks within `reach` steps; "" without points."""
+    """Lines of rich text about `step` and the marks within `reach` steps; "" without points.
+
+    Dots are measured now and then: the last before the step, or within `reach` after it, counts.
+    """
     found = [
         (curve, *points, index)
         for curve in curves
-        if (index := nearest((points := data.get(curve.key, NO_POINTS))[0], step)) is not None
+        if (index := _index(curve, (points := data.get(curve.key, NO_POINTS))[0], step, reach))
+        is not None
     ]
     if not found:
         return ""
@@ -48,3 +52,10 @@ def reading_text(
             color = colors.changed if is_change else colors.muted
             lines.append(f'<span style="color:{color}">{mark.step:,} {mark.text}</span>')
     return "<br>".join(lines[:MOST_LINES])
+
+
+def _index(curve: Curve, x: np.ndarray, step: float, reach: float) -> int | None:
+    if not curve.dots:
+        return nearest(x, step)
+    until = int(np.searchsorted(x, step + reach, side="right"))
+    return until - 1 if until else None

@@ -260,12 +260,12 @@ def test_a_held_out_value_of_another_step_is_named_with_that(
     panel: MetricsPanel, qtbot: QtBot
 ) -> None:
     panel.handle(stepped(range(1, 301)))
-    panel.handle(Evaluated(1, 250, 21.0, 0.8, ()))
+    panel.handle(Evaluated(1, 150, 21.0, 0.8, ()))
     drawn(panel, qtbot)
     panel.psnr.hovered.emit(180.0)
     first, held_out = panel.psnr.reading.split("<br>")[:2]
     assert first.startswith("step 1")  # a mean of the steps round 180
-    assert "21 (step 250)" in held_out
+    assert "21 (step 150)" in held_out
 
 
 def test_what_is_read_follows_the_pointer_when_the_plot_moves_on(
