@@ -7,6 +7,7 @@ points as they have pixels, and only while they can be seen.
 """
 
 import numpy as np
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
@@ -264,11 +265,13 @@ class MetricsPanel(Panel):
             plot.all_asked.connect(self.show_all)
         self.body.addLayout(row, 1)
         self._log = self._header_button(self.loss, "log", "Draw the loss by its logarithm")
+        self.loss.header.add_control(self._log)
         self._log.setCheckable(True)
         self._log.toggled.connect(self.set_logarithmic)
         self.loss.log_toggled.connect(self.set_logarithmic)
         self.turn_buttons = [self._header_button(plot, "▸", "") for plot in self.plots]
-        for button in self.turn_buttons:
+        for plot, button in zip(self.plots, self.turn_buttons, strict=True):
+            plot.header.add_corner(button)
             button.clicked.connect(self._turn_page)
         self._arrange()
 
@@ -278,7 +281,6 @@ class MetricsPanel(Panel):
         button.setToolTip(meaning)
         button.setAccessibleName(meaning)
         set_role(button, "quiet-small")
-        plot.header.add_control(button)
         return button
 
     @property
@@ -301,7 +303,23 @@ class MetricsPanel(Panel):
             other = next((i for i in following if i not in shown), following[0])
             name = self.plots[other].title
             back = self._page == len(pages) - 1
-            button.setText(f"◂ {name.lower()}" if back else f"{name.lower()} ▸")
+            button.setText(_turn_word(name, back))
+            self._keep_width(button)
             meaning = f"Show {name} instead"
             button.setToolTip(meaning)
             button.setAccessibleName(meaning)
+
+    def _keep_width(self, button: QToolButton) -> None:
+        """As wide for every word, so that a click in place turns once more."""
+        button.ensurePolished()  # the style's padding counts
+
+        def length(word: str) -> int:
+            return button.fontMetrics().size(Qt.TextFlag.TextShowMnemonic, word).width()
+
+        padding = button.sizeHint().width() - length(button.text())
+        words = [_turn_word(plot.title, back) for plot in self.plots for back in (False, True)]
+        button.setFixedWidth(max(map(length, words)) + padding)
+
+
+def _turn_word(name: str, back: bool) -> str:
+    return f"◂ {name.lower()}" if back else f"{name.lower()} ▸"

@@ -52,6 +52,7 @@ class PlotHeader(QWidget):
         for word in self._labels.values():
             words.addWidget(word)
         self._line.addWidget(self._legend)
+        self._corner: QWidget | None = None
         self._is_one_line = True
         self._write()
 
@@ -59,6 +60,12 @@ class PlotHeader(QWidget):
         """Put a small control beside the title."""
         self._line.insertWidget(self._line.indexOf(self._beside[-1]) + 1, control)
         self._beside.append(control)
+
+    def add_corner(self, control: QWidget) -> None:
+        """Put a control at the right end, which is at the same place in every plot there."""
+        self._line.addWidget(control)
+        self._corner = control
+        self._arrange()
 
     def set_word(self, key: str, word: str, tooltip: str) -> None:
         """Change a curve's word."""
@@ -90,8 +97,8 @@ class PlotHeader(QWidget):
 
     def _arrange(self) -> None:
         needed = self._legend.sizeHint().width()
-        for widget in self._beside:
-            if widget.isVisibleTo(self):
+        for widget in (*self._beside, self._corner):
+            if widget is not None and widget.isVisibleTo(self):
                 needed += widget.sizeHint().width() + self._line.spacing()
         fits = needed <= self.width()
         if fits == self._is_one_line:
@@ -99,7 +106,8 @@ class PlotHeader(QWidget):
         self._is_one_line = fits
         if fits:
             self._column.removeWidget(self._legend)
-            self._line.addWidget(self._legend)
+            end = self._line.count() - (self._corner is not None)
+            self._line.insertWidget(end, self._legend)
         else:
             self._line.removeWidget(self._legend)
             self._column.addWidget(self._legend)

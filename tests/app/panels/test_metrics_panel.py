@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPixmap, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
@@ -394,6 +394,23 @@ def test_plots_share_places_where_there_is_little_room(
             assert new.lower() in buttons[0].text()
             buttons[0].click()
     assert [plot.title for plot in panel.plots if plot.isVisible()] == pages[0]
+
+
+@pytest.mark.parametrize("width", [800, 400, 320])
+def test_the_button_that_turns_to_other_plots_keeps_its_place(
+    panel: MetricsPanel, qtbot: QtBot, width: int
+) -> None:
+    def place() -> QRect:
+        (button,) = [button for button in panel.turn_buttons if button.isVisible()]
+        return QRect(button.mapTo(panel, QPoint(0, 0)), button.size())
+
+    panel.resize(width, 240)
+    settle()
+    first = place()
+    for _ in range(4):
+        next(button for button in panel.turn_buttons if button.isVisible()).click()
+        settle()
+        assert place() == first
 
 
 def test_plots_without_points_have_no_ticks(panel: MetricsPanel, qtbot: QtBot) -> None:
