@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "alphas.h"
+#include "backward_state.h"
 #include "kernels.h"
 #include "parallel.h"
 
@@ -37,112 +38,6 @@ struct ColorsOnly {
     static constexpr bool geometry = false, depth = false, absolute = false;
 };
 
-// One tile's pixels. Planes are tile_pixels numbers each, vector after vector.
-template <typename Real>
-struct BackwardState {
-    using Integer = typename Simd<Real>::Integer;
-    static constexpr int width = Simd<Real>::width;
-    static constexpr int vectors = VectorSet<Real>::size;
-
-    alignas(64) Real transmittance[tile_pixels];
-    alignas(64) Real behind[tile_pixels];  // R
-    alignas(64) Real grad_alpha[tile_pixels];
-    alignas(64) Real grad_depth[tile_pixels];
-    alignas(64) Integer stops[tile_pixels];
-    int32_t vector_stops[vectors] = {};  // the longest of each vector
-    int32_t next_stop = 0;               // the longest of those vectors that are not live yet
-    VectorSet<Real> live;                // those that took light from the present instance
-    Real* grad_color;                    // (channels, tile_pixels), in the worker's workspace
-    Real* sums;                          // (channels, width): one splat's colour sums
-
-    BackwardState(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g, Real* workspace)
-        : grad_color(workspace), sums(workspace + int64_t(p.tiles.channels) * tile_pixels) {
-        if (g.cut) clear(p.tiles.channels);
-        if (!p.grad_alpha) std::memset(grad_alpha, 0, sizeof grad_alpha);
-        if (!p.grad_depth) std::memset(grad_depth, 0, sizeof grad_depth);
-        if (!p.grad_color) std::memset(grad_color, 0, size_t(p.tiles.channels) * tile_pixels * sizeof(Real));
-        for (int y = 0; y < g.rows; ++y) {
-            const int64_t row = int64_t(g.y0 + y) * p.tiles.width + g.x0;
-            int x = 0;
-            for (; p.tiles.channels == 3 && x + width <= g.columns; x += width)
-                load_vector(p, g.place(x, y), row + x);
-            for (; x < g.columns; ++x) load_pixel(p, g.place(x, y), row + x);
-        }
-        wake_vectors(INT32_MAX);
-    }
-
-    // Makes live what took light from instance k; called when next_stop has been passed.
-    void wake_vectors(int32_t k) {
-        next_stop = 0;
-        for (int i = 0; i < vectors; ++i) {
-            if (vector_stops[i] > k)
-                live.add(i, 1);
-            else if (vector_stops[i] > next_stop)
-                next_stop = vector_stops[i];
-        }
-    }
-
-  private:
-    // Pixels outside the image take no light.
-    void clear(int channels) {
-        for (Real& t : transmittance) t = Real(1);
-        std::memset(behind, 0, sizeof behind);
-        std::memset(grad_alpha, 0, sizeof grad_alpha);
-        std::memset(grad_depth, 0, sizeof grad_depth);
-        std::memset(stops, 0, sizeof stops);
-        std::memset(grad_color, 0, size_t(channels) * tile_pixels * sizeof(Real));
-    }
-
-    // One vector of pixels, all of them in the image, three colours.
-    void load_vector(const BlendBackwardParams<Real>& p, int at, int64_t pixel) {
-        using Vector = typename Simd<Real>::Vector;
-        const TileParams<Real>& t = p.tiles;
-        Vector through{};
-        if (p.grad_color) {
-            Vector grads[3], background[3];
-            split_three<Real>(p.grad_color + 3 * pixel, grads);
-            if (t.background && t.background_per_pixel)
-                split_three<Real>(t.background + 3 * pixel, background);
-            for (int c = 0; c < 3; ++c) {
-                store(grad_color + c * tile_pixels + at, grads[c]);
-                if (!t.background) continue;
-                through = fused(grads[c], t.background_per_pixel ? background[c] : broadcast(t.background[c]),
-                                through);
-            }
-        }
-        if (p.grad_alpha) store(grad_alpha + at, load_anywhere<Vector>(p.grad_alpha + pixel));
-        if (p.grad_depth) store(grad_depth + at, load_anywhere<Vector>(p.grad_depth + pixel));
-        store(transmittance + at, load_anywhere<Vector>(p.transmittance + pixel));
-        store(behind + at, through);
-        int32_t longest = 0;
-        for (int i = 0; i < width; ++i) {
-            const int32_t stop = p.stops[pixel + i];
-            stops[at + i] = stop;
-            longest = stop > longest ? stop : longest;
-        }
-        vector_stops[at / width] = longest;
-    }
-
-    void load_pixel(const BlendBackwardParams<Real>& p, int at, int64_t pixel) {
-        const TileParams<Real>& t = p.tiles;
-        const Real* background =
-            t.background ? t.background + (t.background_per_pixel ? pixel * t.channels : 0) : nullptr;
-        Real through = Real(0);
-        for (int c = 0; p.grad_color && c < t.channels; ++c) {
-            const Real grad = p.grad_color[pixel * t.channels + c];
-            grad_color[c * tile_pixels + at] = grad;
-            if (background) through += grad * background[c];
-        }
-        if (p.grad_alpha) grad_alpha[at] = p.grad_alpha[pixel];
-        if (p.grad_depth) grad_depth[at] = p.grad_depth[pixel];
-        transmittance[at] = p.transmittance[pixel];
-        behind[at] = through;
-        stops[at] = p.stops[pixel];
-        int32_t& vector_stop = vector_stops[at / width];
-        vector_stop = p.stops[pixel] > vector_stop ? p.stops[pixel] : vector_stop;
-    }
-};
-
 // One splat in one tile, into its slot. Sums have a lane for each column of a vector.
 template <typename Real, int Channels, typename Wanted>
 [[gnu::always_inline]] inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& vectors,
@@ -153,13 +48,16 @@ template <typename Real, int Channels, typename Wanted>
     using Vector = typename Simd<Real>::Vector;
     using Mask = typename Simd<Real>::Mask;
     const int colors = Channels ? Channels : channels;
-    Vector fixed_sums[Channels ? Channels : 1];
+    Vector fixed_sums[Channels ? Channels : 1], fixed_colors[Channels ? Channels : 1];
+    for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
     // With a constant number of them the sums stay in registers.
     const auto color_sum = [&](int i) -> Vector& {
         return Channels ? fixed_sums[Channels ? i : 0] : reinterpret_cast<Vector*>(state.sums)[i];
     };
     for (int i = 0; i < colors; ++i) color_sum(i) = Vector{};
-    Vector w_sum{}, wx_sum{}, wy_sum{}, wxx_sum{}, wxy_sum{}, wyy_sum{};
+    // Of each chunk, whose columns share their distance x: w summed over its rows, that sum summed as it
+    // grew, and that one in turn. The moments along y follow from them (see below).
+    Vector once[g.chunks], twice[g.chunks], thrice[g.chunks];
     Vector depth_sum{}, absolute_x{}, absolute_y{};
     const Mask place = Mask{} + k;
     // First every alpha, then what follows from it: the machine looks only so far ahead, and each half being
@@ -167,9 +65,8 @@ template <typename Real, int Channels, typename Wanted>
     Vector values[VectorSet<Real>::size];
     find_alphas(s, g, rows, limits, vectors, values);
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
-        // Moments along y of one chunk, whose columns share their distance x.
         const Vector x = g.distances(s.mean_x, chunk);
-        Vector w_rows{}, wy_rows{};
+        Vector w_sum{}, w_sums{}, w_sums_sums{};
         vectors.for_each_between(chunk, [&](int64_t vector) {
             const int64_t at = vector * g.width;
             const auto waits = place < load<Mask>(state.stops + at);
@@ -183,7 +80,8 @@ template <typename Real, int Channels, typename Wanted>
             for (int i = 0; i < colors; ++i) {
                 const Vector grad = load<Vector>(state.grad_color + i * tile_pixels + at);
                 color_sum(i) = fused(weight, grad, color_sum(i));
-                if (Wanted::geometry) along = fused(broadcast(color[i]), grad, along);
+                if (!Wanted::geometry) continue;
+                along = fused(Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]), grad, along);
             }
             if (!Wanted::geometry) return;
             if (Wanted::depth) {
@@ -195,25 +93,36 @@ template <typename Real, int Channels, typename Wanted>
             store(state.behind + at, fused(value, step, behind));
 
             // At the ceiling alpha no longer follows the exponent.
-            const Vector w = where(value < limits.ceiling, weight * step);
-            const Vector y = broadcast(rows.y[vector - chunk * tile_size]), wy = w * y;
-            w_rows += w;
-            wy_rows += wy;
-            wyy_sum = fused(wy, y, wyy_sum);
+            const Vector w = where((Mask)value < (Mask)limits.ceiling, weight * step);
+            w_sum += w;
+            w_sums += w_sum;
+            w_sums_sums += w_sums;
             if (Wanted::absolute) {
+                const Real y = rows.y[vector - chunk * tile_size];
                 // The exponent's slope along each axis, times w; signs do not matter.
-                const Vector x_slope = w * fused(broadcast(2 * s.a), x, s.b * y);
-                const Vector y_slope = w * fused(broadcast(s.b), x, 2 * s.c * y);
+                const Vector x_slope = w * fused(broadcast(2 * s.a), x, broadcast(s.b * y));
+                const Vector y_slope = w * fused(broadcast(s.b), x, broadcast(2 * s.c * y));
                 absolute_x += x_slope < Vector{} ? -x_slope : x_slope;
                 absolute_y += y_slope < Vector{} ? -y_slope : y_slope;
             }
         });
-        const Vector wx = w_rows * x;
-        w_sum += w_rows;
+        once[chunk] = w_sum;
+        twice[chunk] = w_sums;
+        thrice[chunk] = w_sums_sums;
+    }
+    Vector w_sum{}, wx_sum{}, wy_sum{}, wxx_sum{}, wxy_sum{}, wyy_sum{};
+    for (int chunk = 0; Wanted::geometry && chunk < g.chunks; ++chunk) {
+        // A row d rows before the one behind the last, at `end`, was counted d times in `twice` and
+        // d (d + 1) / 2 times in `thrice`; its y is end - d.
+        const Real end = rows.y[0] + Real(vectors.rows_end(chunk));
+        const Vector x = g.distances(s.mean_x, chunk), w = once[chunk], wd = twice[chunk];
+        const Vector wdd = thrice[chunk] + thrice[chunk] - wd, wx = w * x, wy = end * w - wd;
+        w_sum += w;
         wx_sum += wx;
-        wy_sum += wy_rows;
+        wy_sum += wy;
         wxx_sum = fused(wx, x, wxx_sum);
-        wxy_sum = fused(wy_rows, x, wxy_sum);
+        wxy_sum = fused(wy, x, wxy_sum);
+        wyy_sum += end * (wy - wd) + wdd;
     }
     if constexpr (Wanted::geometry && Channels == 3) {
         const Vector sums[] = {w_sum,   wx_sum,        wy_sum,        wxx_sum,      wxy_sum,

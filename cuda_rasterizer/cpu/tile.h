@@ -72,6 +72,11 @@ struct VectorSet {
         const int64_t first = chunk * tile_size, last = first + 63 - __builtin_clzll(set);
         for (int64_t i = first + __builtin_ctzll(set); i <= last; ++i) body(i);
     }
+    // The row behind the last one of a chunk.
+    int rows_end(int chunk) const {
+        const uint64_t set = rows(chunk);
+        return set ? 64 - __builtin_clzll(set) : 0;
+    }
     // The rows of one chunk, as bits.
     uint64_t rows(int chunk) const {
         const int first = chunk * tile_size;
