@@ -37,6 +37,7 @@ from engine.settings import Settings, setting_info
 
 SIDE = 14.0
 NAME_GAP = 10.0  # between the names of two marks
+TWEAK_GAP = 8.0  # between a name and the middle of a triangle
 MARK_REACH = 6.0  # how near the pointer must be to ask for a mark
 BAR_TOP, BAR_HEIGHT = 20.0, 6.0
 MOST_RESETS = 40
@@ -78,6 +79,21 @@ def name_places(
         told.add(name)
         free = left + span + NAME_GAP
     return places
+
+
+def tweak_name_place(tips: list[float], width: float, first: float, last: float) -> float | None:
+    """The left edge in px of a name of the last of the triangles at `tips`, which rise.
+
+    It stands at the triangle's right, or else at the left of all it would cover; None without room.
+    """
+    left = tips[-1] + TWEAK_GAP
+    if left + width < last:
+        return left
+    left = tips[-1] - TWEAK_GAP - width
+    for tip in reversed(tips[:-1]):
+        if tip > left - TWEAK_GAP:
+            left = min(left, tip - TWEAK_GAP - width)
+    return left if left >= first else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,17 +269,19 @@ class ProgressStrip(QWidget):
             painter.drawEllipse(QPointF(SIDE + step * per_step, BAR_TOP + BAR_HEIGHT / 2), 2.5, 2.5)
 
     def _paint_tweaks(self, painter: QPainter, per_step: float) -> None:
-        metrics = QFontMetricsF(painter.font())
-        for i, tweak in enumerate(self._tweaks):
-            x = SIDE + tweak.step * per_step
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self.colors.changed))
+        tips = [SIDE + tweak.step * per_step for tweak in self._tweaks]
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self.colors.changed))
+        for x in tips:
             tip, wide = QPointF(x, BAR_TOP - 3), 4.0
             painter.drawPolygon(
                 QPolygonF([tip, tip + QPointF(-wide, -7.0), tip + QPointF(wide, -7.0)])
             )
-            if i == len(self._tweaks) - 1:
-                width = metrics.horizontalAdvance(tweak.name)
-                left = x + 8 if x + 8 + width < self.width() - SIDE else x - 8 - width
-                painter.setPen(QColor(self.colors.changed))
-                painter.drawText(QPointF(left, BAR_TOP - 5), tweak.name)
+        if not tips:
+            return
+        name = self._tweaks[-1].name
+        width = QFontMetricsF(painter.font()).horizontalAdvance(name)
+        left = tweak_name_place(tips, width, SIDE, self.width() - SIDE)
+        if left is not None:
+            painter.setPen(QColor(self.colors.changed))
+            painter.drawText(QPointF(left, BAR_TOP - 5), name)

@@ -3,7 +3,7 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.progress_strip import SIDE, ProgressStrip
+from app.progress_strip import SIDE, ProgressStrip, tweak_name_place
 from engine.messages import SettingApplied
 from engine.settings import Settings
 from tests.app.panels.engine_events import history_read, run_started
@@ -53,3 +53,13 @@ def test_a_run_that_goes_on_has_the_marks_of_before(strip: ProgressStrip) -> Non
     assert words(strip, 40) == "opacity changed at step 40"
     assert words(strip, 50) == "checkpoint at step 50"
     assert "at step 20" not in words(strip, 20).splitlines()[0]
+
+
+def test_the_name_of_the_last_change_covers_no_triangle() -> None:
+    assert tweak_name_place([100.0, 120.0], 60.0, 14.0, 300.0) == 128.0
+    for tips in ([200.0, 214.0, 250.0], [150.0, 250.0], [176.0, 184.0, 192.0, 250.0], [250.0]):
+        left = tweak_name_place(tips, 60.0, 14.0, 300.0)
+        assert left is not None
+        assert all(tip + 4 < left or left + 60.0 < tip - 4 for tip in tips)  # 4: half a triangle
+    crowded = [float(x) for x in range(20, 251, 10)]
+    assert tweak_name_place(crowded, 60.0, 14.0, 300.0) is None
