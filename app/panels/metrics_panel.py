@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from app.pace import Pace
 from app.palette import Palette
+from app.panels.axis_ticks import grown_end
 from app.panels.metrics_history import Mark, MarkKind, MetricsHistory, reduced
 from app.panels.panel import Panel
 from app.panels.plot import Plot
@@ -35,6 +36,7 @@ from engine.messages import (
 from engine.settings import setting_info
 
 REPAINT_INTERVAL_MS = 1000  # training pays for every drawing: 2 % of its speed at 500
+CLOSEST_STEPS = 5  # fewer are not shown, however far one zooms in
 CALM_POINTS = 8  # a training photo's PSNR is drawn as means of at least so many steps
 # from so many px on, which plots are shown together; the last of each page turns to the next
 PAGES = (
@@ -244,7 +246,15 @@ class MetricsPanel(Panel):
             plot.fit(*self._zoom)
 
     def _take_zoom(self, low: float, high: float) -> None:
-        self._zoom = (low, high)
+        """Show these steps as far as there are any; all again when none would be left out."""
+        first = self._first_step
+        end = first + grown_end(max(self.history.last_step - first, 1))
+        steps = max(high - low, CLOSEST_STEPS)
+        if steps >= end - first:
+            self.show_all()
+            return
+        low = min(max((low + high - steps) / 2, first), end - steps)
+        self._zoom = (low, low + steps)
         self._repaint()
 
     def _share_cursor(self, step: float | None) -> None:

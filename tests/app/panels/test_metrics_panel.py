@@ -300,6 +300,8 @@ def test_the_wheel_zooms_about_the_pointer_in_all_plots(panel: MetricsPanel, qtb
 def test_a_drag_moves_all_plots_and_a_click_none(panel: MetricsPanel, qtbot: QtBot) -> None:
     panel.handle(stepped(range(1, 1_001)))
     drawn(panel, qtbot)
+    everything = panel.loss.view_range
+    panel.loss.zoomed.emit(400.0, 600.0)
     low, high = panel.loss.view_range
     area = panel.loss.findChild(PlotArea)
     assert area is not None
@@ -314,7 +316,7 @@ def test_a_drag_moves_all_plots_and_a_click_none(panel: MetricsPanel, qtbot: QtB
     QTest.mouseMove(area, begin)
     assert panel.splats.view_range == pytest.approx((low - moved, high - moved), abs=1)
     QTest.mouseDClick(area, Qt.MouseButton.LeftButton, pos=begin)
-    assert panel.splats.view_range == (low, high)
+    assert panel.splats.view_range == everything
 
 
 def test_more_steps_repaint_the_curves_and_not_what_stands_behind_them(
@@ -352,6 +354,22 @@ def test_a_logarithmic_loss_is_drawn_by_its_logarithm_and_read_as_it_is(
     assert panel.loss.height_range[0] < -1 < panel.loss.height_range[1]
     panel.loss.hovered.emit(50.0)
     assert "total 0.1" in panel.loss.reading
+
+
+def test_a_zoom_stays_among_the_steps_that_there_are(panel: MetricsPanel, qtbot: QtBot) -> None:
+    panel.handle(stepped(range(1, 1_001)))
+    drawn(panel, qtbot)
+    everything = panel.loss.view_range
+    panel.loss.zoomed.emit(-300_000.0, 300_000.0)
+    assert panel.loss.view_range == everything
+    panel.loss.zoomed.emit(-150.0, 50.0)
+    assert panel.loss.view_range == (0.0, 200.0)
+    panel.loss.zoomed.emit(1_900.0, 2_100.0)
+    assert panel.loss.view_range == (everything[1] - 200.0, everything[1])
+    panel.loss.zoomed.emit(500.0, 500.01)
+    low, high = panel.loss.view_range
+    assert (low + high) / 2 == pytest.approx(500.0, abs=0.01)
+    assert high - low == pytest.approx(5.0)
 
 
 def test_a_zoom_holds_for_all_plots_until_everything_is_asked_for(
