@@ -24,12 +24,14 @@ from app.theme import set_role
 from engine.messages import (
     CommandRefused,
     Event,
+    OpacitiesReset,
     PruneNow,
     Refined,
     RunStarted,
     SceneOpened,
     SetSetting,
     SettingApplied,
+    ShDegreeRaised,
     State,
     StateChanged,
     Stepped,
@@ -175,6 +177,8 @@ class SettingsPanel(Panel):
                 self._take_refusal(command, event.reason)
             case Refined():
                 self._take_refined(event)
+            case OpacitiesReset() | ShDegreeRaised():
+                self._show_progress_now()
             case Stepped() if len(event.steps):
                 self._step = int(event.steps[-1])
                 self._splats = int(event.splats[-1])
@@ -242,7 +246,7 @@ class SettingsPanel(Panel):
             waits = progress.applied_step is not None and progress.refined_step is None
             if waits and event.step > (progress.applied_step or 0):
                 self._progress[name] = dataclasses.replace(progress, refined_step=event.step)
-        self._show_progress_soon()
+        self._show_progress_now()
 
     # --- changes --------------------------------------------------------------------------------
 
@@ -314,6 +318,11 @@ class SettingsPanel(Panel):
 
     def _is_changed(self, name: str) -> bool:
         return self._settings[name] != self._base[name]
+
+    def _show_progress_now(self) -> None:
+        """What a badge announced has just happened."""
+        if self.isVisible():
+            self._badge_pace.hurry()
 
     def _show_progress_soon(self) -> None:
         if self.isVisible():

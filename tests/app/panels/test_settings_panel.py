@@ -7,6 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from engine.messages import (
     CommandRefused,
+    OpacitiesReset,
     PruneNow,
     Refined,
     SetSetting,
@@ -342,6 +343,19 @@ def test_no_text_is_clipped_in_a_narrow_panel(desk: Desk, qtbot: QtBot, width: i
                     assert right <= row.width(), f"{info.name} is wider than the panel"
 
     wait_for_layout(qtbot, nothing_is_clipped)
+
+
+def test_what_has_just_happened_is_not_announced_any_longer(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk.panel._badge_pace, "_interval", LIMIT_MS)  # seconds: no turn by itself
+    desk.begin_run()
+    row = desk.row("opacity_reset_interval")
+    desk.panel.handle(stepped([2_999]))
+    qtbot.waitUntil(lambda: row.badge_text == "next at step 3,000", timeout=LIMIT_MS)
+    desk.panel.handle(stepped([3_000]))
+    desk.panel.handle(OpacitiesReset(1, 3_000, 0.01))
+    qtbot.waitUntil(lambda: row.badge_text == "next at step 6,000", timeout=LIMIT_MS)
 
 
 def test_badges_rest_while_the_panel_is_hidden(desk: Desk) -> None:
