@@ -100,7 +100,7 @@ class StatusBar(QWidget):
             self._forget_run()
         elif isinstance(event, RunStarted):
             self._device, self._settings = event.device, event.settings
-            self._step, self._saved_at = event.step, None
+            self._step, self._splats, self._saved_at = event.step, event.splats, None
             self._show_folder(event.folder)
         elif isinstance(event, SettingApplied) and not event.held:
             self._settings = self._settings.changed(event.name, event.new)

@@ -162,20 +162,26 @@ def _settle(run: HeadlessRun, signals: _Signals) -> int:
 
 
 def _draw_views(run: HeadlessRun, signals: _Signals) -> None:
-    """Ask the engine for pictures as a window does, and keep them in the run's `views`."""
+    """Ask the engine for pictures as a window does, and keep them in the run's `views`.
+
+    Those of an old run that nothing has changed are left as they are.
+    """
     settings = run.settings
     if run.folder is None or settings is None or settings.preview.preview == "off":
         return
     background = evaluation_background(settings)
     for number, photo in enumerate(run.held_out[:VIEWS], start=1):
+        name = photo.name.replace("/", "_")
+        path = run.folder / "views" / f"step-{run.step:06d}-{name}.png"
+        if path.is_file() and not run.has_changed:
+            continue
         run.engine.request_view(m.View(number, photo.camera, background=background))
         frame = None
         while frame is None or frame.view_id != number:
             if not run.listen() or run.has_failed or signals.codes:
                 return
             frame = run.engine.take_frame()
-        name = photo.name.replace("/", "_")
-        write_png(run.folder / "views" / f"step-{frame.step:06d}-{name}.png", frame.pixels)
+        write_png(path, frame.pixels)
 
 
 def _print_result(run: HeadlessRun, *, as_json: bool) -> None:

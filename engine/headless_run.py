@@ -39,6 +39,7 @@ class HeadlessRun:
         self.is_unsaved = False  # the last steps could not be saved
         self.step = 0
         self.saved_step = 0  # of the last checkpoint; 0: there is none
+        self.has_changed = False  # steps or settings were saved since the run was opened
         self.findings: tuple[Finding, ...] = ()
         self._progress = Progress()
 
@@ -76,7 +77,7 @@ class HeadlessRun:
             case m.Exported():
                 self.splats = event.splats
             case m.Saved():
-                self.saved_step = event.step
+                self.saved_step, self.has_changed = event.step, True
                 self._say(f"Saved {event.path} after step {event.step:,}.")
             case m.Noticed():
                 self._say(event.message)
@@ -127,6 +128,7 @@ class HeadlessRun:
         """Nothing is said of a run before: what is refused gets its reason alone."""
         self.folder, self.settings = event.folder, event.settings
         self.step = self.saved_step = event.step
+        self.splats = event.splats
         if self._notice:
             self._say(self._notice)
         iterations = event.settings.run.iterations

@@ -259,6 +259,7 @@ class RunStarted(Event):
     settings: Settings
     step: int
     device: str  # such as "CPU, 2 threads, AVX2"
+    splats: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -62,6 +62,7 @@ class OpenRun:
         self.version = 0  # changes whenever the model does
         self.saved_version = -1  # of the model in the last checkpoint
         self.saved_settings = saved_settings
+        self.exported_version = 0 if self._has_export() else -1  # of the step's splat file
         self.evaluated_step = -1
         self.cap_told: int | None = None  # the splat cap that was last told to be reached
         self._is_verified = False
@@ -90,6 +91,25 @@ class OpenRun:
         """Whether model or settings changed since the last checkpoint, or since the start."""
         model_changed = self.version > 0 and self.saved_version != self.version
         return model_changed or self.saved_settings != self.settings
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether the splat file of this step is there and holds the model as it is."""
+        is_current = self.exported_version == self.version
+        return is_current and self.folder.export_path(self.step).is_file()
+
+    def _has_export(self) -> bool:
+        """Whether an old run has the splats of its checkpoint: written after it, as a finish does.
+
+        Saving again after a prune by hand leaves a checkpoint that is newer than the splats.
+        """
+        checkpoint, export = (
+            self.folder.checkpoint_path(self.step),
+            self.folder.export_path(self.step),
+        )
+        if not (checkpoint.is_file() and export.is_file()):
+            return False
+        return export.stat().st_mtime_ns >= checkpoint.stat().st_mtime_ns
 
     @property
     def is_complete(self) -> bool:
@@ -271,7 +291,11 @@ class OpenRun:
 
     def export(self, path: Path) -> Generator[int, None, Written]:
         """Write the splats as PLY in the coordinates of the scene's files, in phases."""
-        return write_splats_in_phases(path, self.trainer.model, self.scene.frame)
+        version = self.version
+        written = yield from write_splats_in_phases(path, self.trainer.model, self.scene.frame)
+        if path == self.folder.export_path(self.step):
+            self.exported_version = version
+        return written
 
     def close(self, *, keep_photos: bool = False) -> str | None:
         """Write what is buffered, close the files, end the decoders and unlock the folder."""

@@ -205,7 +205,10 @@ class RunOpening:
                 request.lock.release()  # the run has a share of its own
         session.run = run
         session.publish(
-            m.RunStarted(run.run_id, run.folder.path, run.settings, run.step, run.device)
+            m.RunStarted(
+                *(run.run_id, run.folder.path, run.settings, run.step, run.device),
+                splats=len(run.trainer.model),
+            )
         )
         session.notice(refused)
         session.notice(run.lock.problem)

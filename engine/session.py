@@ -360,12 +360,12 @@ class Session:
         return True
 
     def finish(self, run: OpenRun, *, evaluate: bool) -> None:
-        """End the run: checkpoint, splat file, and final scores unless they are known."""
+        """End the run: checkpoint, splat file, and final scores, unless there are such already."""
         self.pause_at = None
         checkpoint = run.folder.checkpoint_path(run.step)
         export = run.folder.export_path(run.step)
         saved = (checkpoint.exists() and not run.is_unsaved) or self.save(run)
-        exported = self.export(run, export)
+        exported = run.is_exported or self.export(run, export)
         if evaluate and run.evaluated_step != run.step:
             self.evaluate(run)
         if not (saved and exported):

@@ -94,6 +94,34 @@ def test_a_setting_changed_after_the_last_checkpoint_is_still_changed_after_resu
     assert (resumed.step, resumed.settings["opacity_lr"]) == (3, 0.1)
 
 
+def test_opening_a_finished_run_leaves_its_checkpoint_and_splats_alone(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=6))
+    first = driver.wait(m.Finished)
+    written = [path.stat().st_mtime_ns for path in (first.checkpoint, first.export)]
+    driver.post(m.ResumeRun(folder))
+    again = driver.wait(m.Finished, 2)
+    assert (again.checkpoint, again.export) == (first.checkpoint, first.export)
+    assert [path.stat().st_mtime_ns for path in (again.checkpoint, again.export)] == written
+    assert len(driver.all(m.Exported)) == 1
+    assert driver.all(m.RunStarted)[-1].splats == driver.all(m.Exported)[0].splats
+
+
+def test_splats_that_are_older_than_their_checkpoint_are_written_again(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=6))
+    driver.wait(m.Finished)
+    driver.ask(m.ResetOpacity(), m.OpacitiesReset)
+    before = driver.all(m.Finished)[-1].export.read_bytes()
+    driver.ask(m.Save(), m.Saved)
+    driver.post(m.ResumeRun(folder))
+    assert driver.wait(m.Finished, 2).export.read_bytes() != before
+
+
 def test_resuming_with_other_versions_says_that_the_bits_will_differ(
     driver: Driver, scene: Path, tmp_path: Path
 ) -> None:

@@ -53,6 +53,29 @@ def test_resuming_a_finished_run_changes_nothing_and_succeeds(run: Path, capsys:
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 6
 
 
+def test_resuming_a_finished_run_leaves_its_results_alone_and_makes_those_that_are_missing(
+    own_run: Path, capsys: Capture
+) -> None:
+    before = _results(own_run)
+    again = ["train", "--output", str(own_run), "--resume", "--json"]
+    assert cli.main(again) == 0
+    assert _results(own_run) == before
+    assert strict(capsys.readouterr().out)["splats"] == 40  # told without writing them
+    (export,) = own_run.glob("exports/*.ply")
+    export.unlink()
+    assert cli.main(again) == 0
+    after = _results(own_run)
+    assert {name: data for name, (data, _) in after.items()} == {
+        name: data for name, (data, _) in before.items()
+    }
+    assert {name for name in after if after[name] != before[name]} == {export.name}
+
+
+def _results(run: Path) -> dict[str, tuple[bytes, int]]:
+    """Checkpoints, splat files and views by name: what they hold and when they were written."""
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.rglob("step-*")}
+
+
 def test_iterations_that_are_done_already_are_told_and_the_files_kept(
     own_run: Path, capsys: Capture
 ) -> None:
