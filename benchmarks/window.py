@@ -1,11 +1,13 @@
 """What the window costs: training speed with and without it, memory, and how fast it answers.
 
     python -m benchmarks.window [--viewport gl] [--scene demo] [--rounds 3] [--json FILE]
-    python -m benchmarks.window --conditions idle --rounds 8 --steps 0
+    python -m benchmarks.window --conditions idle --rounds 30 --seconds 4 --steps 0
 
-Two engines of one process train the same scene from the same seed: one alone, one behind the
-window, in turns and never at once. Each turn is the same steps for both, so that a ratio compares
-equal work in the same minute of the machine; the order swaps from turn to turn. Then the view is
+One engine trains, in turns of the same number of steps with its window and without: then nobody
+asks it for views, nobody takes its events and the window's thread sleeps. So both have the same
+memory and the same splats, and a ratio compares the same work in the same seconds of the machine;
+the order swaps from turn to turn. (Two engines side by side, one of them behind a window, differed
+by up to 5 % from run to run, whatever the window did.) Then the view is
 dragged for thousands of steps: resident memory must stay flat, each view is timed from the mouse
 to the painted picture, and the event loop is watched for stalls. Last the window is closed while
 it trains. A private screen with a window manager is started for it (Xvfb, openbox), unless
@@ -21,30 +23,17 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-import psutil
 import torch  # noqa: F401  before Qt: torch's runtimes must be found first
-from PySide6.QtCore import QElapsedTimer, QEventLoop, QObject, Qt, QTimer
-from PySide6.QtOpenGL import QOpenGLWindow
+from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.viewport.surface import OverlayPainter, Picture
+from benchmarks.window_probes import MB, Latency, Memory, Mouse, Stalls, percentile
 from engine.engine_thread import Engine
-from engine.messages import (
-    Event,
-    Frame,
-    OpenScene,
-    Saved,
-    Shutdown,
-    State,
-    StateChanged,
-    StepN,
-    Stepped,
-    View,
-)
+from engine.messages import Event, Saved, State, StateChanged, StepN, View
 from engine.scene_names import scene_path
 from engine.settings import Settings
 from tests.gui.journey import Journey, make_journey
@@ -53,11 +42,9 @@ from tests.gui.private_display import PrivateDisplay
 CONDITIONS = ("idle", "hidden", "minimised", "dragged")
 IDLE_BAR = 0.97  # the window open and idle slows training by at most 3 %
 CLOSE_BAR_S = 2.0  # beside the saving
-MOVE_INTERVAL_MS = 16  # a mouse tells of its moves about so often
-STALL_INTERVAL_MS = 5
+REST_MS = 600  # by then the window has shown what it was told, and a picture
 WARM_UP_SHARE = 0.25  # of the steps with the view dragged, before memory counts
 SAMPLES = 40  # of memory
-MB = 1 << 20
 
 
 def settings_for(resolution: int) -> Settings:
@@ -74,157 +61,60 @@ def settings_for(resolution: int) -> Settings:
     )
 
 
-class Alone:
-    """An engine without a window; nobody looks at its events but at the end of a turn."""
+class CurtainedEngine(Engine):
+    """An engine that can be cut off from its window for a while; nothing that it tells is lost."""
 
-    def __init__(self, scene: Path, settings: Settings, folder: Path) -> None:
-        self._engine = Engine()
-        self._woken = threading.Event()
-        self._engine.set_wake(self._woken.set)
-        self._engine.start()
-        self._engine.post(OpenScene(scene, settings, start=False, run_folder=folder))
-        self._reach(State.READY)
+    def __init__(self) -> None:
+        super().__init__()
+        self._wake: Callable[[], None] | None = None
+        self._view: View | None = None
+        self._kept: list[Event] = []  # told while the window slept
 
-    def seconds(self, steps: int) -> float:
-        """Do so many steps; how long they took."""
+    def set_wake(self, wake: Callable[[], None] | None) -> None:
+        """See `EngineHandle`."""
+        self._wake = wake
+        super().set_wake(wake)
+
+    def request_view(self, view: View | None) -> None:
+        """See `EngineHandle`."""
+        self._view = view
+        super().request_view(view)
+
+    def take_events(self) -> list[Event]:
+        """See `EngineHandle`."""
+        kept, self._kept = self._kept, []
+        return kept + super().take_events()
+
+    def alone(self, steps: int) -> float:
+        """Do so many steps while the calling thread, the window's own, sleeps; the seconds."""
+        done = threading.Event()
+        super().request_view(None)
+        super().set_wake(done.set)
         start = time.perf_counter()
-        self._engine.post(StepN(steps))
-        self._reach(State.PAUSED)
-        return time.perf_counter() - start
-
-    def close(self) -> None:
-        """End the engine."""
-        self._engine.post(Shutdown(save=False))
-        self._engine.join(60)
-
-    def _reach(self, state: State) -> None:
-        while True:
-            self._woken.wait()
-            self._woken.clear()
-            for event in self._engine.take_events():
-                if isinstance(event, StateChanged) and event.new is state:
-                    return
+        self.post(StepN(steps))
+        told: list[Event] = []
+        while not any(isinstance(e, StateChanged) and e.new is State.PAUSED for e in told):
+            done.wait()
+            done.clear()
+            told += super().take_events()
+        seconds = time.perf_counter() - start
+        self._kept += told
+        super().request_view(self._view)
+        super().set_wake(self._wake)
+        if self._wake is not None:
+            self._wake()
+        return seconds
 
 
-class Mouse(QObject):
-    """Turns the view to and fro, as a hand on the mouse does, at every tick."""
+class Turn(NamedTuple):
+    """So many steps with the window: seconds, and those that its own thread worked."""
 
-    def __init__(self, journey: Journey) -> None:
-        super().__init__(journey.window)
-        self._navigation = journey.view.navigation
-        self._moves = 0
-        self.timer = QTimer(self)
-        self.timer.setInterval(MOVE_INTERVAL_MS)
-        self.timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self.timer.timeout.connect(self._move)
-
-    def _move(self) -> None:
-        if self._navigation.controls is not None:
-            self._moves += 1
-            turn = 4.0 * math.cos(self._moves / 40)
-            self._navigation.controls.orbit(turn, 0.0, self._navigation.height)
-            self._navigation.moved.emit()
+    seconds: float
+    own: float
 
 
-class Latency(QObject):
-    """Times each view from its request, made in the mouse's event, to a picture painted.
-
-    A picture answers all views up to its own: those that it overtook were never drawn.
-    """
-
-    def __init__(self, journey: Journey) -> None:
-        super().__init__(journey.window)
-        self.milliseconds: list[float] = []
-        self._asked: dict[int, float] = {}
-        self._view = journey.view
-        self._surface = journey.view.surface
-        self._present = self._surface.present
-        # The surface has no signal for it, so its method is replaced while this listens.
-        self._surface.present = self._presented  # type: ignore[method-assign]
-        self._view.view_requested.connect(self._request)
-        self._waiting: Frame | None = None
-        windows = [s for s in self._surface.sources if isinstance(s, QOpenGLWindow)]
-        self._paints_later = bool(windows)
-        for window in windows:
-            window.frameSwapped.connect(self._painted)
-
-    def end(self) -> None:
-        """Time nothing more."""
-        # As in `__init__`: the surface's own method again.
-        self._surface.present = self._present  # type: ignore[method-assign]
-        self._view.view_requested.disconnect(self._request)
-
-    def _request(self, view: View | None) -> None:
-        if view is not None:
-            self._asked[view.view_id] = time.perf_counter()
-
-    def _presented(self, picture: Picture | None, overlay: OverlayPainter | None) -> None:
-        self._present(picture, overlay)
-        frame = self._view.frame
-        if frame is None or picture is None or picture.pixels is not frame.pixels:
-            return
-        self._waiting = frame
-        if not self._paints_later:
-            self._surface.widget.repaint()  # at once, so that its end can be timed
-            self._painted()
-
-    def _painted(self) -> None:
-        if self._waiting is None:
-            return
-        now, newest = time.perf_counter(), self._waiting.view_id
-        self._waiting = None
-        for number in [number for number in self._asked if number <= newest]:
-            self.milliseconds.append(1e3 * (now - self._asked.pop(number)))
-
-
-class Stalls(QObject):
-    """How much too late a timer of the event loop fires: so long nothing in the window answers."""
-
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self.milliseconds: list[float] = []
-        self._clock = QElapsedTimer()
-        self._clock.start()
-        self.timer = QTimer(self)
-        self.timer.setInterval(STALL_INTERVAL_MS)
-        self.timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self.timer.timeout.connect(self._tick)
-        self.timer.start()
-
-    def _tick(self) -> None:
-        self.milliseconds.append(max(0.0, self._clock.nsecsElapsed() / 1e6 - STALL_INTERVAL_MS))
-        self._clock.restart()
-
-
-class Memory(QObject):
-    """Resident memory of the process over the steps."""
-
-    def __init__(self, journey: Journey, every: int) -> None:
-        super().__init__(journey.window)
-        self.steps: list[int] = []
-        self.bytes: list[int] = []
-        self._every = every
-        self._process = psutil.Process()
-        journey.session.event_arrived.connect(self._take)
-
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Stepped) and len(event.steps):
-            step = int(event.steps[-1])
-            if not self.steps or step - self.steps[-1] >= self._every:
-                self.steps.append(step)
-                self.bytes.append(self._process.memory_info().rss)
-
-    def slope(self, begin: int) -> float:
-        """Megabytes per 1,000 steps from step `begin` on, by least squares."""
-        steps, sizes = np.array(self.steps), np.array(self.bytes) / MB
-        late = steps >= begin
-        if late.sum() < 3:
-            return float("nan")
-        return float(1000 * np.polyfit(steps[late], sizes[late], 1)[0])
-
-
-def with_window(journey: Journey, steps: int) -> float:
-    """Let the engine behind the window do so many steps; how long they took."""
+def with_window(journey: Journey, steps: int) -> Turn:
+    """Let the engine behind the window do so many steps."""
     loop = QEventLoop()
 
     def look(state: State) -> None:
@@ -232,12 +122,12 @@ def with_window(journey: Journey, steps: int) -> float:
             loop.quit()
 
     journey.session.state_changed.connect(look)
-    start = time.perf_counter()
+    start, own = time.perf_counter(), time.thread_time()
     journey.session.post(StepN(steps))
     loop.exec()
-    seconds = time.perf_counter() - start
+    turn = Turn(time.perf_counter() - start, time.thread_time() - own)
     journey.session.state_changed.disconnect(look)
-    return seconds
+    return turn
 
 
 def enter(journey: Journey, mouse: Mouse, condition: str) -> None:
@@ -257,40 +147,67 @@ def enter(journey: Journey, mouse: Mouse, condition: str) -> None:
 
 
 def speeds(
-    alone: Alone,
     journey: Journey,
+    engine: CurtainedEngine,
     mouse: Mouse,
     conditions: Sequence[str],
     rounds: int,
     steps: int,
 ) -> dict[str, dict[str, float]]:
-    """Steps/s of every condition and its ratio to the engine alone, over the same steps."""
-    pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in conditions}
-    for turn in range(rounds * len(conditions)):
-        condition = conditions[turn % len(conditions)]
+    """Steps/s of every condition and its ratio to the engine alone, over as many steps."""
+    pairs: dict[str, list[tuple[float, Turn]]] = {name: [] for name in conditions}
+    for number in range(rounds * len(conditions)):
+        condition = conditions[number % len(conditions)]
 
-        def beside(condition: str = condition) -> float:
+        def beside(condition: str = condition) -> Turn:
             enter(journey, mouse, condition)
-            seconds = with_window(journey, steps)
+            rest(REST_MS)  # so that no turn begins with what the other one left
+            turn = with_window(journey, steps)
             mouse.timer.stop()
-            return seconds
+            return turn
 
-        if turn // len(conditions) % 2:
+        if number // len(conditions) % 2:
             window = beside()
-            pairs[condition].append((alone.seconds(steps), window))
+            pairs[condition].append((engine.alone(steps), window))
         else:
-            pairs[condition].append((alone.seconds(steps), beside()))
-    results = {}
-    for condition, times in pairs.items():
-        ratios = sorted(before / beside for before, beside in times)
-        results[condition] = {
-            "alone": statistics.median(steps / before for before, _ in times),
-            "with_window": statistics.median(steps / beside for _, beside in times),
-            "ratio": statistics.median(ratios),
-            "lowest": ratios[0],
-            "highest": ratios[-1],
-        }
-    return results
+            pairs[condition].append((engine.alone(steps), beside()))
+    return {condition: summary(turns, steps) for condition, turns in pairs.items()}
+
+
+def rest(milliseconds: int) -> None:
+    """Let the window do what it has to."""
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
+
+
+def summary(turns: list[tuple[float, Turn]], steps: int) -> dict[str, float]:
+    """Medians over the turns, and where the ratio's lies with 95 % certainty."""
+    ratios = sorted(alone / beside.seconds for alone, beside in turns)
+    low, high = median_ranks(len(ratios))
+    return {
+        "alone": statistics.median(steps / alone for alone, _ in turns),
+        "with_window": statistics.median(steps / beside.seconds for _, beside in turns),
+        "ratio": statistics.median(ratios),
+        "at_least": ratios[low],
+        "at_most": ratios[high],
+        "own_thread": statistics.median(beside.own / beside.seconds for _, beside in turns),
+    }
+
+
+def median_ranks(count: int) -> tuple[int, int]:
+    """Between which of so many sorted values the median of all lies with 95 % certainty.
+
+    Each value is as likely above the median as below, so their number below is binomial. With less
+    than six values no two of them are certain enough: the lowest and the highest.
+    """
+    tail, low = 0.0, 0
+    for rank in range(count // 2):
+        tail += math.comb(count, rank) / 2**count
+        if tail > 0.025:
+            break
+        low = rank
+    return low, count - 1 - low
 
 
 def dragged(journey: Journey, mouse: Mouse, steps: int) -> dict[str, float]:
@@ -299,7 +216,7 @@ def dragged(journey: Journey, mouse: Mouse, steps: int) -> dict[str, float]:
     first = journey.step
     memory = Memory(journey, max(1, steps // SAMPLES))
     latency, stalls = Latency(journey), Stalls(journey.window)
-    seconds = with_window(journey, steps)
+    seconds = with_window(journey, steps).seconds
     mouse.timer.stop()
     stalls.timer.stop()
     latency.end()
@@ -319,11 +236,6 @@ def dragged(journey: Journey, mouse: Mouse, steps: int) -> dict[str, float]:
     }
 
 
-def percentile(values: list[float], share: float) -> float:
-    """NaN of nothing."""
-    return float(np.percentile(values, share)) if values else float("nan")
-
-
 def closing(journey: Journey) -> dict[str, float]:
     """Close the window while it trains; the time beside the saving, and the saving."""
     enter(journey, Mouse(journey), "idle")
@@ -337,32 +249,32 @@ def closing(journey: Journey) -> dict[str, float]:
 
 def print_speeds(results: dict[str, dict[str, float]]) -> None:
     """A table, a line a condition."""
-    print(f"{'window':12}{'alone':>12}{'with it':>12}{'ratio':>8}   lowest to highest")
+    print(f"{'window':12}{'alone':>12}{'with it':>12}{'ratio':>8}   {'95 %':16}its thread")
     for condition, row in results.items():
         print(
             f"{condition:12}{row['alone']:8.2f} st/s{row['with_window']:8.2f} st/s"
-            f"{row['ratio']:8.3f}   {row['lowest']:.3f} to {row['highest']:.3f}"
+            f"{row['ratio']:8.3f}   {row['at_least']:.3f} to {row['at_most']:.3f}"
+            f"{row['own_thread']:10.1%}"
         )
 
 
-def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
+def measure(arguments: argparse.Namespace) -> dict[str, object]:
     """Everything, in the order of the module's first lines."""
     application = QApplication(["splatscope"])
     scene, settings = scene_path(arguments.scene), settings_for(arguments.resolution)
-    alone = Alone(scene, settings, folder / "alone")
-    journey = make_journey(application, arguments.viewport)
+    engine = CurtainedEngine()
+    journey = make_journey(application, arguments.viewport, engine)
     journey.window.settings_panel.set_start_values(settings, "classic", Settings())
     journey.window.commands.start_when_open = False
     journey.window.commands.open_scene(scene)
     journey.reach(State.READY)
-    steps = max(5, round(arguments.seconds * 20 / alone.seconds(20)))
     with_window(journey, 20)
+    steps = max(5, round(arguments.seconds * 20 / engine.alone(20)))
     mouse = Mouse(journey)
     results: dict[str, object] = {"viewport": arguments.viewport, "steps_a_turn": steps}
     print(f"{arguments.viewport} view, {arguments.rounds} rounds of {steps} steps a turn\n")
-    table = speeds(alone, journey, mouse, arguments.conditions, arguments.rounds, steps)
+    table = speeds(journey, engine, mouse, arguments.conditions, arguments.rounds, steps)
     print_speeds(table)
-    alone.close()
     if "idle" in table:
         verdict = "reached" if table["idle"]["ratio"] >= IDLE_BAR else "missed"
         print(f"idle: bar of {IDLE_BAR} {verdict}\n")
@@ -396,7 +308,7 @@ def main() -> None:
             os.environ |= display.environment()
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="splatscope-window-"))
         os.environ |= {"XDG_DATA_HOME": name, "SPLATSCOPE_CONFIG_DIR": f"{name}/config"}
-        results = measure(arguments, Path(name))
+        results = measure(arguments)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

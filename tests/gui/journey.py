@@ -284,9 +284,9 @@ class Journey:
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-def make_journey(application: QApplication, kind: str) -> Journey:
+def make_journey(application: QApplication, kind: str, engine: Engine | None = None) -> Journey:
     """A window of one kind of view on an engine of its own, shown and in front."""
-    engine = Engine()
+    engine = engine or Engine()
     session = TrainingSession(engine)
     theme = Theme(application)
     window = MainWindow(
