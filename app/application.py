@@ -16,13 +16,16 @@ from app.display_check import display_problem
 from app.palette import DARK, PALETTES
 from app.preferences import load_preferences
 from app.viewport.display_probe import DisplayProbe
+from engine.cli import WORDS
 from engine.cli_flags import (
     EXIT_ARGUMENTS,
     EXIT_FAILURE,
     Parser,
     add_preset_flag,
     add_setting_flags,
+    add_version_flag,
     given_values,
+    nearest_word,
 )
 from engine.errors import EngineError
 from engine.presets import load_preset
@@ -30,6 +33,8 @@ from engine.scene_names import DEMO_NAME, scene_path
 
 if TYPE_CHECKING:
     from engine.handle import EngineHandle
+
+_NOTHING = "is neither a command nor something to open"
 
 
 def run_window(
@@ -42,6 +47,8 @@ def run_window(
     """
     parser = window_parser()
     options, extra = parser.parse_known_args(list(arguments))
+    if meant := _meant_command(arguments, options.scene):
+        return _say(f"{options.scene} {_NOTHING}; did you mean splatscope {meant}?", EXIT_ARGUMENTS)
     parser.refuse_unknown(extra)
     try:
         given = given_values(options)
@@ -50,7 +57,7 @@ def run_window(
         return _say(str(error), EXIT_ARGUMENTS)
     if options.scene is not None and not scene_path(options.scene).exists():
         return _say(
-            f"{options.scene} is neither a command nor something to open: it does not exist. "
+            f"{options.scene} {_NOTHING}: it does not exist. "
             "Expected a scene's folder, a run folder or demo; see splatscope --help.",
             EXIT_ARGUMENTS,
         )
@@ -84,6 +91,13 @@ def run_window(
         probe.end()
 
 
+def _meant_command(arguments: Sequence[str], scene: str | None) -> str | None:
+    """The command, or `demo`, that the first word resembles where it names nothing to open."""
+    if scene is None or arguments[0] != scene or scene_path(scene).exists():
+        return None
+    return None if Path(scene).name != scene else nearest_word(scene, (*WORDS, DEMO_NAME))
+
+
 def window_parser() -> Parser:
     """The arguments of the window program."""
     parser = Parser(prog="splatscope", description="Open the window and train a scene.")
@@ -95,6 +109,7 @@ def window_parser() -> Parser:
         default="auto",
         help="how the view is drawn; auto takes OpenGL where a graphics card draws it",
     )
+    add_version_flag(parser)
     add_preset_flag(parser)
     add_setting_flags(parser)
     return parser

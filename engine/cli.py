@@ -12,7 +12,14 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.cli_flags import EXIT_FAILURE, Parser, add_preset_flag, add_setting_flags, user_path
+from engine.cli_flags import (
+    EXIT_FAILURE,
+    Parser,
+    add_preset_flag,
+    add_setting_flags,
+    add_version_flag,
+    user_path,
+)
 from engine.cli_refusals import refuse_early
 from engine.cli_streams import OutputLost, lasting_streams
 from engine.errors import EngineError, SettingError
@@ -98,7 +105,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
         description="Train 3D Gaussian splats. Without one of these words a window opens: "
         "splatscope [SCENE] [--paused] [--viewport auto|gl|painted] [settings as for train].",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
+    add_version_flag(parser)
     parser.set_defaults(word=None)
     commands = parser.add_subparsers(metavar="train|eval|render|check|doctor", parser_class=Parser)
     words = {
@@ -112,14 +119,6 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
         sub.set_defaults(word=word)
         sub.add_argument("--debug", action="store_true", help="Show the log and tracebacks.")
     return parser, words
-
-
-class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from engine.versions import program_version
-
-        print(f"splatscope {program_version()}")  # noqa: T201
-        parser.exit(0)
 
 
 def _command(

@@ -20,19 +20,53 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
+        self._given: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As the library does; `error` is to know what was given."""
+        self._given = list(args or ())
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Print one sentence and leave with 2."""
+        """Print one sentence and leave with 2; a misspelt flag goes before the one it should be."""
+        if message.startswith("the following arguments are required"):
+            given, self._given = self._given, []
+            self.refuse_unknown([word for word in given if self._is_unknown_flag(word)])
         self.exit(EXIT_ARGUMENTS, f"{self.prog}: {message}\n")
+
+    def _is_unknown_flag(self, word: str) -> bool:
+        return word.startswith("-") and word.split("=")[0] not in self._option_string_actions
 
     def refuse_unknown(self, extra: Sequence[str]) -> None:
         """Leave with 2 when `extra` holds something; name the nearest flag."""
         if not extra:
             return
         flag = extra[0].split("=")[0]
-        near = difflib.get_close_matches(flag, self._option_string_actions, n=1)
-        hint = f"; did you mean {near[0]}?" if near else f"; see {self.prog} --help."
+        names = {name.lstrip("-"): name for name in self._option_string_actions}
+        near = nearest_word(flag.lstrip("-"), names)
+        hint = f"; did you mean {names[near]}?" if near else f"; see {self.prog} --help."
         self.error(f"there is no argument {flag}{hint}")
+
+
+class Version(argparse.Action):
+    """Prints the version and leaves."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Do so."""
+        from engine.versions import program_version
+
+        print(f"splatscope {program_version()}")  # noqa: T201
+        parser.exit(0)
+
+
+def add_version_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--version`."""
+    parser.add_argument("--version", action=Version, nargs=0, help="Print the version.")
+
+
+def nearest_word(word: str, known: Iterable[str]) -> str | None:
+    """The one that `word` was probably meant to be, if it resembles one."""
+    return next(iter(difflib.get_close_matches(word.lower(), known, n=1)), None)
 
 
 def user_path(text: str) -> Path:

@@ -1,5 +1,6 @@
 """Scenes by name: the built-in one, one that is missing, and how a run folder names its own."""
 
+import difflib
 from pathlib import Path
 
 from engine.errors import SceneError
@@ -21,7 +22,9 @@ def scene_path(name_or_path: str | Path) -> Path:
 def require_existing(path: Path) -> None:
     """SceneError when nothing lies there; OSError when that cannot be found out."""
     if not path.exists():
-        raise SceneError(f"{path} does not exist; {EXPECTED_SCENE}.", path=path)
+        is_near = difflib.get_close_matches(path.name.lower(), (DEMO_NAME,))
+        hint = f" Did you mean {DEMO_NAME}, the built-in scene?" if is_near else ""
+        raise SceneError(f"{path} does not exist; {EXPECTED_SCENE}.{hint}", path=path)
 
 
 def scene_reference(path: Path, folder: RunFolder) -> str:

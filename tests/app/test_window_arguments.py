@@ -1,7 +1,10 @@
 """What the window's command line refuses before anything is opened."""
 
+from pathlib import Path
+
 import pytest
 
+from app import application
 from app.application import run_window
 
 
@@ -12,3 +15,45 @@ def test_a_word_that_is_neither_a_command_nor_a_path_is_refused_at_once(
     said = capsys.readouterr().err
     assert "frobnicate is neither a command nor something to open" in said
     assert "splatscope --help" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["trian", "demo", "--output", "x"], "did you mean splatscope train?"),
+        (["DOCTR"], "did you mean splatscope doctor?"),
+        (["dmeo", "--paused"], "did you mean splatscope demo?"),
+        (["--presett", "classic"], "no argument --presett; did you mean --preset?"),
+        (["--vesion"], "did you mean --version?"),
+        (["demo", "--outptu", "x"], "no argument --outptu; see splatscope --help"),
+    ],
+)
+def test_a_misspelt_word_gets_the_one_that_was_meant(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    try:
+        code = run_window(arguments)
+    except SystemExit as left:
+        code = int(left.code or 0)
+    said = capsys.readouterr().err
+    assert code == 2
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def test_what_lies_there_is_opened_though_a_command_resembles_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trian").mkdir()
+    monkeypatch.setattr(application, "load_preferences", _stop)
+    with pytest.raises(_Stopped):  # it is taken for a scene: the window is about to be made
+        run_window(["trian"])
+
+
+class _Stopped(Exception):
+    pass
+
+
+def _stop() -> None:
+    raise _Stopped

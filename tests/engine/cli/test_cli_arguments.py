@@ -17,6 +17,17 @@ def test_a_typo_gets_the_nearest_flag(capsys: Capture) -> None:
     assert "--itterations; did you mean --iterations?" in said
 
 
+@pytest.mark.parametrize("flag", ["--outptu", "--outptu=y", "-output"])
+def test_a_misspelt_flag_is_told_rather_than_the_missing_one(capsys: Capture, flag: str) -> None:
+    said = failing(capsys, ["train", "x", flag, "y"], 2)
+    assert f"{flag.split('=')[0]}; did you mean --output?" in said
+
+
+def test_a_misspelt_demo_is_told(capsys: Capture, tmp_path: Path) -> None:
+    said = failing(capsys, ["train", "dmeo", "--output", str(tmp_path / "y")], 1)
+    assert "Did you mean demo, the built-in scene?" in said
+
+
 def test_abbreviations_are_not_taken(capsys: Capture) -> None:
     assert "--iter" in failing(capsys, ["train", "x", "--output", "y", "--iter", "5"], 2)
 
