@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from app import window_memory
 from app.actions import Actions
 from app.diagnostics import Diagnostics, Problem
+from app.division import Division
 from app.empty_page import EmptyPage
 from app.error_card import ErrorCards
 from app.key_sheet import KeySheet
@@ -33,7 +34,7 @@ from app.panels.metrics_panel import MetricsPanel
 from app.panels.panel import Panel
 from app.panels.photos_panel import PhotosPanel
 from app.panels.settings_panel import SettingsPanel
-from app.preferences import Preferences
+from app.preferences import Preferences, Rectangle
 from app.progress_strip import ProgressStrip
 from app.status_bar import StatusBar
 from app.strips import ClosingStrip, FinishedStrip, LoadingStrip, RestartStrip
@@ -86,7 +87,7 @@ class MainWindow(QMainWindow):
     bottom: QStackedWidget  # plots or log
     left: QSplitter
     center: QSplitter
-    sides: QSplitter
+    divisions: dict[str, Division]  # by the names in the preferences
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class MainWindow(QMainWindow):
         self.preferences = preferences
         self.scene: SceneOpened | None = None
         self.run_folder: Path | None = None
+        self.passing_place: Rectangle | None = None  # beside another window; not remembered
         self._closing = False
         self.actions_table = Actions(self)
         self.toolbar = Toolbar(self.actions_table, self)
@@ -139,9 +141,9 @@ class MainWindow(QMainWindow):
         for key in ("cameras", "pivot", "labels"):
             self.actions_table[key].setChecked(True)
 
-    def appear(self) -> None:
-        """Show the window where and as it was last time."""
-        window_memory.restore(self)
+    def appear(self, number: int = 0) -> None:
+        """Show the window where and as it was last time, beside `number` others of the program."""
+        window_memory.restore(self, number)
         self.commands.show_recent()
         self.log_panel.attach()
         if self.preferences.maximized:

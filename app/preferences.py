@@ -19,6 +19,7 @@ VERSION = 1
 FILE_NAME = "preferences.json"
 RECENT_LIMIT = 12
 TITLE_PX = 32  # what a desktop's frame may take above a window
+CASCADE_PX = 36  # from one window to the next one over it
 LEAST_VISIBLE_PX = 80  # of a window's title, so that it can be taken hold of
 
 log = logging.getLogger(__name__)
@@ -123,6 +124,31 @@ def clamped(geometry: Rectangle, screens: Sequence[Rectangle]) -> Rectangle:
     if best is None:
         return x + (w - width) // 2, y + (h - height) // 2, width, height
     return min(max(left, x), x + w - width), min(top, y + h - height), width, height
+
+
+def cascaded(geometry: Rectangle, number: int, screens: Sequence[Rectangle]) -> Rectangle:
+    """The place of window `number` of several that would lie at `geometry`, which is on a screen.
+
+    It lies aslant of the one before, and is smaller where it fills its screen.
+    """
+    if number == 0 or not screens:
+        return geometry
+    left, top, width, height = geometry
+    x, y, w, h = next(
+        (s for s in screens if s[0] <= left < s[0] + s[2] and s[1] <= top < s[1] + s[3]), screens[0]
+    )
+    left, width = _shifted(left, width, x, x + w, number * CASCADE_PX)
+    top, height = _shifted(top, height, y + TITLE_PX, y + h, number * CASCADE_PX)
+    return left, top, width, height
+
+
+def _shifted(start: int, length: int, first: int, end: int, shift: int) -> tuple[int, int]:
+    """Start and length moved by `shift` within `first` to `end`: on, or back, or made shorter."""
+    if start + length + shift <= end:
+        return start + shift, length
+    if start - shift >= first:
+        return start - shift, length
+    return start + shift, end - start - shift
 
 
 def _set_aside(path: Path, reason: str) -> str:

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
+from app.division import Division
 from app.panels.settings_panel import SettingsPanel
 from app.theme import set_role
 
@@ -40,22 +41,20 @@ def lay_out(window: "MainWindow") -> None:
     window.bottom.addWidget(window.log_panel)
     window.bottom.setMinimumHeight(110)
     right = _column(window, window.settings_panel, window.action_panel)
-    window.left = _splitter(
-        window, Qt.Orientation.Vertical, (window.photos_panel, window.findings_panel), (3, 1)
-    )
-    window.center = _splitter(window, Qt.Orientation.Vertical, (stage, window.bottom), (3, 2))
-    window.sides = _splitter(
-        window, Qt.Orientation.Horizontal, (window.left, window.center, right), (0, 1, 0)
-    )
-    for part, width in zip((window.left, window.center, right), NARROWEST_PX, strict=True):
+    down, across = Qt.Orientation.Vertical, Qt.Orientation.Horizontal
+    lists = (window.photos_panel, window.findings_panel)
+    left = Division(window, down, lists, (3, 1), (600, 200))
+    center = Division(window, down, (stage, window.bottom), (3, 2), (600, 300))
+    window.left, window.center = left.splitter, center.splitter
+    columns = (window.left, window.center, right)
+    sides = Division(window, across, columns, (0, 1, 0), (SIDE_PX, 960, SETTINGS_PX))
+    window.divisions = {"sides": sides, "center": center, "left": left}
+    for part, width in zip(columns, NARROWEST_PX, strict=True):
         part.setMinimumWidth(width)
-    window.sides.setSizes([SIDE_PX, 960, SETTINGS_PX])
-    window.center.setSizes([600, 300])
-    window.left.setSizes([600, 200])
     body = QWidget(window)
     body_layout = QVBoxLayout(body)
     body_layout.setContentsMargins(10, 0, 10, 0)
-    body_layout.addWidget(window.sides)
+    body_layout.addWidget(sides.splitter)
     central = QWidget(window)
     set_role(central, "window")
     outer = QVBoxLayout(central)
@@ -69,25 +68,12 @@ def lay_out(window: "MainWindow") -> None:
 
 
 def fit(window: "MainWindow") -> None:
-    """Leave out what a small window has no room for."""
+    """Leave out what a small window has no room for, and give the rest what is wanted."""
     window.left.setVisible(window.width() >= PHOTOS_FROM_PX)
     window.progress_strip.setVisible(window.height() >= PROGRESS_FROM_PX)
     window.error_cards.set_brief(window.height() < ALL_CARDS_FROM_PX)
-
-
-def _splitter(
-    window: QWidget,
-    direction: Qt.Orientation,
-    widgets: tuple[QWidget, ...],
-    stretches: tuple[int, ...],
-) -> QSplitter:
-    splitter = QSplitter(direction, window)
-    splitter.setHandleWidth(8)
-    splitter.setChildrenCollapsible(False)
-    for i, (widget, stretch) in enumerate(zip(widgets, stretches, strict=True)):
-        splitter.addWidget(widget)
-        splitter.setStretchFactor(i, stretch)
-    return splitter
+    for division in window.divisions.values():
+        division.share_out()
 
 
 def _column(parent: QWidget, *widgets: QWidget) -> QWidget:

@@ -4,18 +4,19 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QGuiApplication
 
-from app.preferences import Rectangle, clamped, save_preferences
+from app.preferences import Rectangle, cascaded, clamped, save_preferences
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QSplitter
-
     from app.main_window import MainWindow
 
 FIRST_SIZE = (1440, 900)
 
 
-def restore(window: "MainWindow") -> None:
-    """Place and lay out the window as it was; on its first start, in the middle of the screen."""
+def restore(window: "MainWindow", number: int) -> None:
+    """Place and lay out the window as it was; on its first start, in the middle of the screen.
+
+    `number` counts the windows of the program that are open already: they stay in sight.
+    """
     preferences = window.preferences
     screens = _screens()
     geometry = preferences.geometry
@@ -24,11 +25,11 @@ def restore(window: "MainWindow") -> None:
         own = (min(FIRST_SIZE[0], width), min(FIRST_SIZE[1], height))
         geometry = (x + (width - own[0]) // 2, y + (height - own[1]) // 2, *own)
     if geometry is not None:
-        window.setGeometry(*clamped(geometry, screens))
-    for name, splitter in _splitters(window).items():
-        sizes = preferences.splitters.get(name, [])
-        if len(sizes) == splitter.count() and all(size > 0 for size in sizes):
-            splitter.setSizes(sizes)
+        place = cascaded(clamped(geometry, screens), number, screens)
+        window.setGeometry(*place)
+        window.passing_place = place if number else None
+    for name, division in window.divisions.items():
+        division.want(preferences.splitters.get(name, []))
     if preferences.closed_groups is not None:
         window.settings_panel.list.set_closed_groups(preferences.closed_groups)
     window.metrics_panel.set_logarithmic(preferences.logarithmic_loss)
@@ -39,18 +40,14 @@ def remember(window: "MainWindow") -> str:
     preferences = window.preferences
     preferences.maximized = window.isMaximized()
     place = window.normalGeometry()
-    preferences.geometry = (place.x(), place.y(), place.width(), place.height())
+    geometry = (place.x(), place.y(), place.width(), place.height())
+    if geometry != window.passing_place:
+        preferences.geometry = geometry
     preferences.theme = window.theme.colors.name
     preferences.closed_groups = window.settings_panel.list.closed_groups()
     preferences.logarithmic_loss = window.metrics_panel.logarithmic
-    for name, splitter in _splitters(window).items():
-        if all(splitter.sizes()):
-            preferences.splitters[name] = splitter.sizes()
+    preferences.splitters = {name: part.wanted for name, part in window.divisions.items()}
     return save_preferences(preferences)
-
-
-def _splitters(window: "MainWindow") -> "dict[str, QSplitter]":
-    return {"sides": window.sides, "center": window.center, "left": window.left}
 
 
 def _screens() -> list[Rectangle]:

@@ -16,13 +16,14 @@ from PySide6.QtWidgets import QApplication
 from app.diagnostics import Diagnostics, Problem, log
 from app.interrupts import Interrupts
 from app.main_window import MainWindow
-from app.preferences import Preferences
+from app.preferences import Preferences, preferences_path
 from app.start_signals import exit_code
 from app.theme import Theme
 from app.training_session import TrainingSession
 from app.viewport.display_probe import DisplayFound, choose_viewport
 from app.viewport.photo_pictures import decode_photo
 from app.viewport.viewport import make_viewport
+from app.window_number import WindowNumber
 from engine.cli_flags import EXIT_FAILURE, given_changes
 from engine.device import set_threads
 from engine.engine_thread import Engine
@@ -64,13 +65,14 @@ def run(
     if not isinstance(application, QApplication):
         application = QApplication(["splatscope"])
     interrupts = Interrupts(application)
+    number = WindowNumber(preferences_path().parent)
     try:
         session = TrainingSession(engine if engine is not None else Engine())
         window = _make_window(start, application, session, diagnostics)
         window.closed.connect(application.quit)
         interrupts.arrived.connect(window.close)
         session.start()
-        window.appear()
+        window.appear(number.value)
         QTimer.singleShot(0, when_shown)
         _tell_and_open(window, start)
         code = application.exec()
@@ -86,6 +88,7 @@ def run(
             return EXIT_FAILURE
         return exit_code(interrupts.number) if interrupts.number else code
     finally:
+        number.release()
         interrupts.close()
         diagnostics.remove()
 

@@ -222,6 +222,6 @@ def check_that_all_is_whole(window: MainWindow, size: tuple[int, int]) -> None:
             if part is not strip.count_box:  # Qt's hint for it has room for buttons it has not
                 assert part.width() >= part.minimumSizeHint().width()
     assert strip.count_box.fontMetrics().horizontalAdvance("1,000,000") + 14 <= 80
-    assert window.sides.geometry().right() <= window.width()
+    assert window.divisions["sides"].splitter.geometry().right() <= window.width()
     settings = window.settings_panel
     assert settings.mapTo(window, settings.rect().bottomRight()).x() <= window.width()

@@ -8,10 +8,11 @@ import pytest
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import Shiboken
 
+from app import window_memory
 from app.actions import ACTIONS
 from app.diagnostics import Problem
 from app.error_card import MOST_CARDS
@@ -41,7 +42,7 @@ from engine.scene_names import DEMO_FOLDER
 from engine.usual_preset import PresetChoice
 from tests.gui.scripted_engine import ScriptedEngine, stepped
 from tests.gui.window_room import Room, enter, make_room, tell
-from tests.settling import LIMIT_MS, settle
+from tests.settling import LIMIT_MS, settle, wait_for_layout
 
 pytestmark = pytest.mark.gl
 
@@ -174,6 +175,26 @@ def test_a_low_window_shows_the_cause_of_the_newest_error_and_its_buttons(
         assert not card.more_label.isVisible()
     finally:
         room.window.closing_strip.hide()
+
+
+def test_a_small_window_forgets_no_width_that_was_wanted(painted_room: Room) -> None:
+    window, qtbot = painted_room.window, painted_room.qtbot
+    wide = window.divisions["sides"].splitter.sizes()
+    window.resize(820, 420)
+    wait_for_layout(qtbot, lambda: _is_narrower(window.settings_panel, wide[2]))
+    window_memory.remember(window)
+    window_memory.restore(window, 0)  # as the next session begins
+    window.resize(1280, 800)
+    wait_for_layout(qtbot, lambda: _has_width(window.settings_panel, wide[2]))
+    assert window.left.width() == wide[0]
+
+
+def _is_narrower(panel: QWidget, width: int) -> None:
+    assert panel.width() < width
+
+
+def _has_width(panel: QWidget, width: int) -> None:
+    assert panel.width() == width
 
 
 def test_refusals_and_notices_are_quiet_lines(painted_room: Room) -> None:

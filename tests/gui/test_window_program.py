@@ -11,7 +11,9 @@ from pytestqt.qtbot import QtBot
 from app.application import run_window
 from app.main_window import MainWindow
 from app.palette import DARK
+from app.preferences import Preferences, load_preferences, save_preferences
 from app.viewport.display_probe import DisplayProbe
+from app.window_number import WindowNumber
 from engine.messages import OpenScene, Shutdown, State
 from engine.presets import load_preset
 from engine.usual_preset import usual_preset
@@ -125,3 +127,31 @@ def test_broken_preferences_are_told_by_a_card_that_stays(
     assert len(told) == 1
     assert "preferences.json.bad" in told[0]
     assert (tmp_path / "preferences.json.bad").is_file()
+
+
+def test_a_second_window_lies_beside_the_first_and_its_place_is_not_remembered(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPLATSCOPE_CONFIG_DIR", str(tmp_path))
+    save_preferences(Preferences(geometry=(50, 60, 1000, 700)))
+    places: list[tuple[int, ...]] = []
+
+    def look() -> None:
+        windows = [w for w in QApplication.topLevelWidgets() if isinstance(w, MainWindow)]
+        shown = [w for w in windows if w.isActiveWindow() and w.session._engine is engine]
+        if shown:
+            poll.stop()
+            places.append(shown[0].geometry().getRect())
+            shown[0].close()
+
+    poll = QTimer()
+    poll.setInterval(20)
+    poll.timeout.connect(look)
+    first = WindowNumber(tmp_path)  # as an open window has it
+    for _ in range(2):
+        engine = ScriptedEngine()
+        poll.start()
+        assert run_window([], engine) == 0
+        assert load_preferences()[0].geometry == (50, 60, 1000, 700)
+        first.release()
+    assert places == [(86, 96, 1000, 700), (50, 60, 1000, 700)]

@@ -6,11 +6,14 @@ import pytest
 from app.preferences import (
     RECENT_LIMIT,
     Preferences,
+    cascaded,
     clamped,
     load_preferences,
     preferences_path,
     save_preferences,
 )
+from app.window_number import WindowNumber
+from tests.child_process import run_python
 
 SCREEN = (0, 0, 1920, 1080)
 SECOND = (1920, 0, 1280, 720)
@@ -132,3 +135,46 @@ def test_a_window_comes_back_where_it_can_be_reached(
     expected: tuple[int, int, int, int],
 ) -> None:
     assert clamped(geometry, screens) == expected
+
+
+@pytest.mark.parametrize(
+    ("geometry", "number", "expected"),
+    [
+        ((100, 50, 1280, 720), 0, (100, 50, 1280, 720)),
+        ((100, 50, 1280, 720), 1, (136, 86, 1280, 720)),
+        ((100, 50, 1280, 720), 2, (172, 122, 1280, 720)),
+        ((2_000, 50, 1_150, 600), 1, (2_036, 86, 1_150, 600)),
+        # no room at the right and below
+        ((640, 350, 1280, 720), 1, (604, 314, 1280, 720)),
+        # no room anywhere: the first shows at its rim
+        ((0, 32, 1920, 1048), 1, (36, 68, 1884, 1012)),
+    ],
+)
+def test_a_second_window_leaves_the_first_in_sight(
+    geometry: tuple[int, int, int, int], number: int, expected: tuple[int, int, int, int]
+) -> None:
+    assert cascaded(geometry, number, [SCREEN, SECOND]) == expected
+
+
+def test_a_window_has_the_lowest_number_that_no_open_one_holds(tmp_path: Path) -> None:
+    folder = tmp_path / "config"
+    first, second, third = (WindowNumber(folder) for _ in range(3))
+    assert [first.value, second.value, third.value] == [0, 1, 2]
+    second.release()
+    assert WindowNumber(folder).value == 1
+
+
+def test_the_number_of_a_killed_program_is_free(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from app.window_number import WindowNumber\n"
+        "number = WindowNumber(Path(sys.argv[1])); print(number.value, flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert run_python("-c", program, tmp_path).stdout.strip() == "0"
+    assert (tmp_path / "window-0.lock").exists()
+    assert WindowNumber(tmp_path).value == 0
+
+
+def test_where_no_file_can_be_kept_every_window_is_the_first(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert WindowNumber(tmp_path / "file" / "config").value == 0
