@@ -42,9 +42,17 @@ class Mark:
     @property
     def text(self) -> str:
         """A line about it, such as `opacity: 0.025 → 0.05`."""
-        values = f": {self.before} → {self.after}" if self.after else ""
         apart = " (loss not comparable across)" if self.kind is MarkKind.LOSS else ""
-        return f"{self.subject}{values}{apart}"
+        return f"{self.subject}{self._values}{apart}"
+
+    @property
+    def short_text(self) -> str:
+        """The same without the group of a setting and without what a change means."""
+        return f"{self.subject.rpartition(', ')[2]}{self._values}"
+
+    @property
+    def _values(self) -> str:
+        return f": {self.before} → {self.after}" if self.after else ""
 
 
 class Table:

@@ -6,6 +6,8 @@ Numbers are taken in as they come; the plots are drawn anew at most once a secon
 points as they have pixels, and only while they can be seen.
 """
 
+from functools import partial
+
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -78,6 +80,7 @@ class MetricsPanel(Panel):
         self.splats = Plot("Splats", SPLAT_CURVES, from_zero=True, parent=self)
         self.speed = Plot("Speed", SPEED_CURVES, from_zero=True, parent=self)
         self.plots = (self.loss, self.psnr, self.splats, self.speed)
+        self._pointed = self.loss  # the plot that values were asked of last
         self._build()
 
     @property
@@ -257,11 +260,16 @@ class MetricsPanel(Panel):
         self._zoom = (low, low + steps)
         self._repaint()
 
+    def _follow_cursor(self, plot: Plot, step: float | None) -> None:
+        self._pointed = plot
+        self._share_cursor(step)
+
     def _share_cursor(self, step: float | None) -> None:
+        """Read values in every plot; what happened there stands in the one that is pointed at."""
         self._cursor = step
         for plot in self.plots:
             if plot.isVisible():
-                plot.show_cursor(step)
+                plot.show_cursor(step, with_marks=plot is self._pointed)
 
     # --- arranging ------------------------------------------------------------------------------
 
@@ -270,7 +278,7 @@ class MetricsPanel(Panel):
         row.setSpacing(8)
         for plot in self.plots:
             row.addWidget(plot, 1)
-            plot.hovered.connect(self._share_cursor)
+            plot.hovered.connect(partial(self._follow_cursor, plot))
             plot.zoomed.connect(self._take_zoom)
             plot.all_asked.connect(self.show_all)
         self.body.addLayout(row, 1)

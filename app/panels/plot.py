@@ -21,7 +21,14 @@ from app.panels.axis_ticks import (
 from app.panels.metrics_history import Mark
 from app.panels.plot_area import PlotArea
 from app.panels.plot_header import Curve, PlotHeader
-from app.panels.plot_reading import NO_POINTS, Points, reading_text
+from app.panels.plot_reading import (
+    NO_POINTS,
+    Box,
+    Points,
+    least_hiding,
+    reading_boxes,
+    reading_text,
+)
 from app.theme import set_role
 
 MARK_REACH_PX = 5
@@ -125,8 +132,7 @@ class Plot(QWidget):
         """Draw a curve through these points."""
         had_points = self._has_points
         self._data[key] = (x, y)
-        shown = np.log10(np.maximum(y, 1e-12)) if self.logarithmic else y
-        self._area.set_points(key, x, shown)
+        self._area.set_points(key, x, self._drawn_height(y))
         if self._has_points is not had_points:
             self._write_ticks()
 
@@ -195,23 +201,40 @@ class Plot(QWidget):
             return None
         return scale.step_at(place.x())
 
-    def show_cursor(self, step: float | None) -> None:
-        """Show the values at a step, or no values."""
+    def show_cursor(self, step: float | None, *, with_marks: bool = True) -> None:
+        """Show the values at a step, and what happened there, or no values."""
         self._area.set_cursor_step(step)
         if step is None:
             self._reading.hide()
             return
         low, high = self.view_range
         reach = (high - low) / self.columns * MARK_REACH_PX
-        text = reading_text(self._curves, self._data, self._marks, step, reach, self._colors)
+        marks = self._marks if with_marks else ()
+        text = reading_text(self._curves, self._data, marks, step, reach, self._colors)
         self._reading.setVisible(bool(text))
         self._reading.setText(text)
-        on_right = step > (low + high) / 2
-        area = self._area.geometry()
-        left = area.left() + int(self._area.scale.left) + 4
-        width = min(self._reading.sizeHint().width(), area.right() - left)
-        self._reading.resize(width, self._reading.heightForWidth(width))
-        self._reading.move(left if on_right else area.right() - width, area.top())
+        self._reading.setGeometry(*least_hiding(self._reading_boxes(step), *self._drawn_points()))
+
+    def _reading_boxes(self, step: float) -> list[Box]:
+        scale, area, reading = self._area.scale, self._area.geometry(), self._reading
+        reading.setWordWrap(False)
+        wanted = reading.sizeHint().width()
+        reading.setWordWrap(True)
+        left, top = area.left() + int(scale.left), area.top() + int(scale.top)
+        curves = (left, top, int(scale.width), int(scale.height))
+        cursor = area.left() + int(scale.x(step))
+        return reading_boxes(curves, cursor, wanted, reading.heightForWidth)
+
+    def _drawn_points(self) -> Points:
+        """The points of all curves where they are drawn in this widget, in px."""
+        scale, area = self._area.scale, self._area.geometry()
+        points = [(x, self._drawn_height(y)) for x, y in self._data.values()]
+        x = np.concatenate([scale.x(x) for x, _ in points])
+        y = np.concatenate([scale.y(y) for _, y in points])
+        return area.left() + x, area.top() + y
+
+    def _drawn_height(self, y: np.ndarray) -> np.ndarray:
+        return np.log10(np.maximum(y, 1e-12)) if self.logarithmic else y
 
     # --- building -------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-"""What is read under the pointer of a plot: step, values, and what happened there. No Qt here."""
+"""What is read under the pointer of a plot, and where it is written. No Qt here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -9,8 +9,11 @@ from app.panels.metrics_history import Mark, MarkKind, nearest
 from app.panels.plot_header import Curve
 
 MOST_LINES = 9
+NARROWEST_PX = 110  # lines are not broken for less
+GAP_PX = 4  # between cursor and reading
 
 Points = tuple[np.ndarray, np.ndarray]
+Box = tuple[int, int, int, int]  # left, top, width, height
 NO_POINTS: Points = (np.empty(0), np.empty(0))
 
 
@@ -25,6 +28,7 @@ def reading_text(
     """Lines of rich text about `step` and the marks within `reach` steps; "" without points.
 
     Dots are measured now and then: the last before the step, or within `reach` after it, counts.
+    Several marks are told in short, or their lines would hide the curves.
     """
     found = [
         (curve, *points, index)
@@ -46,11 +50,12 @@ def reading_text(
         elsewhere = curve.dots and x[index] != shown_step
         at = f" (step {x[index]:,.0f})" if elsewhere else ""
         lines.append(f'<span style="color:{color}">{curve.word} {value}{at}</span>')
-    for mark in marks:
-        if abs(mark.step - step) <= reach:
-            is_change = mark.kind in (MarkKind.CHANGE, MarkKind.LOSS)
-            color = colors.changed if is_change else colors.muted
-            lines.append(f'<span style="color:{color}">{mark.step:,} {mark.text}</span>')
+    near = [mark for mark in marks if abs(mark.step - step) <= reach]
+    for mark in near:
+        is_change = mark.kind in (MarkKind.CHANGE, MarkKind.LOSS)
+        color = colors.changed if is_change else colors.muted
+        text = mark.text if len(near) == 1 else mark.short_text
+        lines.append(f'<span style="color:{color}">{mark.step:,} {text}</span>')
     return "<br>".join(lines[:MOST_LINES])
 
 
@@ -59,3 +64,43 @@ def _index(curve: Curve, x: np.ndarray, step: float, reach: float) -> int | None
         return nearest(x, step)
     until = int(np.searchsorted(x, step + reach, side="right"))
     return until - 1 if until else None
+
+
+def reading_boxes(
+    curves: Box, cursor: int, wanted: int, height_of: Callable[[int], int]
+) -> list[Box]:
+    """Where a reading may stand: beside the cursor, above or below; the best first. All in px.
+
+    `curves` is where these are drawn, `wanted` the width that breaks no line, `height_of` the
+    height by the width. With no room at either side it stands across, over the axis as well.
+    """
+    left, top, width, height = curves
+    end, bottom = left + width, top + height
+    before, behind = (left, cursor - GAP_PX), (cursor + GAP_PX, end)
+    boxes: list[Box] = []
+    for begin, stop in (before, behind) if cursor - left > end - cursor else (behind, before):
+        room = stop - begin
+        if room < wanted and (boxes or room < NARROWEST_PX):
+            continue  # lines are broken only where there is most room
+        wide = min(wanted, room)
+        high = height_of(wide)
+        places = (begin, stop - wide) if begin == left else (stop - wide, begin)
+        boxes += [(x, y, wide, high) for x in places for y in (top, bottom - high)]
+    if boxes := [box for box in boxes if box[3] <= height]:
+        return boxes
+    wide = min(wanted, end)
+    high = height_of(wide)
+    return [(end - wide, y, wide, high) for y in (top, max(bottom - high, top))]
+
+
+def least_hiding(boxes: Sequence[Box], x: np.ndarray, y: np.ndarray) -> Box:
+    """The box to write in: the first, unless another hides at most half as many points.
+
+    `x` and `y`, (n,), are in the boxes' px. So a box does not jump about for a point or two.
+    """
+    hidden = [
+        int(np.count_nonzero((x >= left) & (x <= left + width) & (y >= top) & (y <= top + height)))
+        for left, top, width, height in boxes
+    ]
+    least = int(np.argmin(hidden))
+    return boxes[least] if hidden[least] <= hidden[0] / 2 else boxes[0]

@@ -267,7 +267,11 @@ def test_values_under_the_pointer_are_read_in_every_plot(panel: MetricsPanel, qt
     assert "total 0.25" in panel.loss.reading
     assert "0.025 → 0.05" in panel.loss.reading
     assert "171,204" in panel.splats.reading
-    panel.loss.hovered.emit(None)
+    assert "0.025 → 0.05" not in panel.splats.reading  # once is enough
+    panel.splats.hovered.emit(50.0)
+    assert "0.025 → 0.05" in panel.splats.reading
+    assert "0.025 → 0.05" not in panel.loss.reading
+    panel.splats.hovered.emit(None)
     assert panel.loss.reading == ""
 
 
