@@ -3,6 +3,7 @@
 import math
 
 JUMPS = 20  # into how many parts the end of a range is rounded
+DECADE_FACTORS = ((1, 2, 5), (1, 3), (1,))
 SUFFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -40,20 +41,35 @@ def linear_ticks(low: float, high: float, count: int) -> list[tuple[float, str]]
 
 
 def log_ticks(low: float, high: float, count: int) -> list[tuple[float, str]]:
-    """Ticks for an axis of base-ten logarithms: 1, 2, 5 a decade, or decades where they crowd."""
+    """Ticks for an axis of base-ten logarithms, at most `count`, but no fewer than two.
+
+    They are at 1, 2, 5 a decade; where these crowd at 1, 3 or at decades, or at some of those; in
+    a short range, at round values.
+    """
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
         return []
-    decades = range(math.floor(low), math.ceil(high) + 1)
-    for factors in ((1, 2, 5), (1,)):
-        ticks = [
-            (position, f"{factor * 10.0**decade:.6g}")
-            for decade in decades
-            for factor in factors
-            if low <= (position := decade + math.log10(factor)) <= high
-        ]
-        if len(ticks) <= count or factors == (1,):
-            break
-    return ticks
+    most = max(count, 2)
+    crowded: list[tuple[float, str]] = []
+    for factors in DECADE_FACTORS:
+        ticks = _decade_ticks(low, high, factors)
+        if 2 <= len(ticks) <= most:
+            return ticks
+        if len(ticks) > most:
+            crowded = ticks
+    for finer in range(most, most + 10):  # a few more always give two
+        if len(crowded) < 2:
+            values = linear_ticks(10.0**low, 10.0**high, finer)
+            crowded = [(math.log10(value), text) for value, text in values if value > 0]
+    return crowded[:: max(math.ceil(len(crowded) / most), 1)]
+
+
+def _decade_ticks(low: float, high: float, factors: tuple[int, ...]) -> list[tuple[float, str]]:
+    return [
+        (position, f"{factor * 10.0**decade:.6g}")
+        for decade in range(math.floor(low), math.ceil(high) + 1)
+        for factor in factors
+        if low <= (position := decade + math.log10(factor)) <= high
+    ]
 
 
 def padded_range(low: float, high: float, padding: float = 0.06) -> tuple[float, float]:

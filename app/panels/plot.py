@@ -335,10 +335,13 @@ class Plot(QWidget):
         bottom, top = scale.heights
         across = max(int(scale.width) // TICK_WIDTH_PX, 2)
         upward = max(int(scale.height) // TICK_HEIGHT_PX, 2)
-        ticks = log_ticks if self.logarithmic else linear_ticks
         # above, half a number is cut off
         highest = top - (top - bottom) * TICK_MARGIN_PX / scale.height
-        left_ticks = [tick for tick in ticks(bottom, top, upward) if tick[0] <= highest]
+        if self.logarithmic:
+            left_ticks = log_ticks(bottom, highest, upward)
+        else:
+            ticks = linear_ticks(bottom, top, upward)
+            left_ticks = [tick for tick in ticks if tick[0] <= highest]
         self._set_ticks(left_ticks, linear_ticks(*scale.steps, across))
 
     def _set_ticks(self, left: list[tuple[float, str]], bottom: list[tuple[float, str]]) -> None:

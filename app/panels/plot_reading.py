@@ -90,7 +90,8 @@ def reading_boxes(
         return boxes
     wide = min(wanted, end)
     high = height_of(wide)
-    return [(end - wide, y, wide, high) for y in (top, max(bottom - high, top))]
+    below = max(bottom - high, 0)  # a small plot's title gives way to the last line
+    return [(end - wide, y, wide, high) for y in ((top, below) if high <= height else (below,))]
 
 
 def least_hiding(boxes: Sequence[Box], x: np.ndarray, y: np.ndarray) -> Box:

@@ -52,6 +52,23 @@ def test_a_logarithmic_axis_has_round_values() -> None:
     assert len(many) == 9
 
 
+@given(low=st.floats(-6, 2), span=st.floats(1e-4, 8), count=st.integers(0, 12))
+def test_a_logarithmic_axis_has_two_ticks_or_more_however_small_it_is(
+    low: float, span: float, count: int
+) -> None:
+    ticks = log_ticks(low, low + span, count)
+    assert 2 <= len(ticks) <= max(count, 2)
+    assert all(low - 1e-9 <= place <= low + span + 1e-9 for place, _ in ticks)  # rounding of 10**
+    assert len({text for _, text in ticks}) == len(ticks)
+
+
+def test_a_small_logarithmic_axis_has_round_values_too() -> None:
+    short = log_ticks(math.log10(0.031), math.log10(0.052), 2)
+    assert [text for _, text in short] == ["0.04", "0.05"]
+    decade = log_ticks(math.log10(0.025), math.log10(0.6), 3)
+    assert [text for _, text in decade] == ["0.03", "0.1", "0.3"]
+
+
 def test_an_empty_range_has_no_ticks_and_is_widened() -> None:
     assert linear_ticks(3, 3, 5) == []
     assert log_ticks(math.nan, 2, 5) == []

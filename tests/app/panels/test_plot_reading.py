@@ -75,3 +75,5 @@ def test_a_reading_without_room_at_either_side_stands_across_and_stays_in_the_pl
     left, top, width, height = place(150, 240, x, y)
     assert (left, top, width, height) == (10, 110, 240, 20)
     assert place(150, 400, x, y) == (0, 90, 250, 40)
+    (only,) = reading_boxes(CURVES, 150, 240, lambda _: 125)  # higher than the curves
+    assert only == (10, 5, 240, 125)
