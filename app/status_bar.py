@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWi
 from app.elided_label import ElidedLabel, LabelPlace
 from app.pace import Pace
 from app.theme import set_role
+from app.time_left import TimeLeft
 from app.wording import counted, duration, memory, share
 from engine.messages import (
     Event,
@@ -22,7 +23,7 @@ from engine.messages import (
     Stepped,
 )
 from engine.settings import Settings
-from engine.training.schedule import halvings, remaining_steps
+from engine.training.schedule import halvings
 
 REFRESH_MS = 500
 NOTICE_S = 8.0
@@ -46,6 +47,7 @@ class StatusBar(QWidget):
         self.setAccessibleName("Status")
         self.state = State.EMPTY
         self._stepped: Stepped | None = None
+        self._time_left = TimeLeft()
         self._splats = 0
         self._cap_reached = False
         self._device = ""
@@ -92,6 +94,7 @@ class StatusBar(QWidget):
         """Remember what an event tells; shown at the next refresh."""
         if isinstance(event, Stepped):
             self._stepped = event
+            self._time_left.add(event, self._settings)
             if len(event.steps):
                 self._step, self._splats = int(event.steps[-1]), int(event.splats[-1])
         elif isinstance(event, Refined):
@@ -100,6 +103,7 @@ class StatusBar(QWidget):
             self._forget_run()
         elif isinstance(event, RunStarted):
             self._device, self._settings = event.device, event.settings
+            self._time_left = TimeLeft()
             self._step, self._splats, self._saved_at = event.step, event.splats, None
             self._show_folder(event.folder)
         elif isinstance(event, SettingApplied) and not event.held:
@@ -119,6 +123,7 @@ class StatusBar(QWidget):
 
     def _forget_run(self) -> None:
         self._stepped, self._splats, self._saved_at, self._step = None, 0, None, 0
+        self._time_left = TimeLeft()
         self._show_folder(None)
 
     def set_viewport_reason(self, reason: str) -> None:
@@ -139,13 +144,8 @@ class StatusBar(QWidget):
         self._notice_timer.start(int(NOTICE_S * 1000))
 
     def eta_seconds(self) -> float:
-        """Seconds to the last iteration; NaN when not known.
-
-        At the present speed, but that steps with larger photos take longer.
-        """
-        if self._stepped is None or self._stepped.steps_per_second <= 0:
-            return float("nan")
-        return remaining_steps(self._step, self._settings) / self._stepped.steps_per_second
+        """Seconds to the last iteration; NaN when not known."""
+        return self._time_left.seconds(self._step, self._settings)
 
     def refresh(self) -> None:
         """Write the line anew."""
