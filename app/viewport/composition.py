@@ -104,6 +104,11 @@ class Composition:
         assert self._scene is not None
         return Pill("photo", "changed"), Pill(self._scene.photos[index].name)
 
+    def awaited_pills(self, index: int) -> tuple[Pill, ...]:
+        """Said over the render while the photo that is wanted in its place is being decoded."""
+        assert self._scene is not None
+        return Pill("loading the photo …", "changed"), Pill(self._scene.photos[index].name)
+
     def points_pills(self) -> tuple[Pill, ...]:
         """Said over the sparse points."""
         assert self._scene is not None

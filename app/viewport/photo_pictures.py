@@ -37,7 +37,7 @@ class PhotoPictures(QObject):
     """Gives a photo's pixels by index, at once or after `ready`."""
 
     ready = Signal(int)
-    failed = Signal(str)
+    failed = Signal(str)  # why; it is tried again when it is asked for again
 
     _decoded = Signal(int, object)
 
@@ -75,6 +75,14 @@ class PhotoPictures(QObject):
 
             future.add_done_callback(tell)
         return None
+
+    def there(self, index: int) -> np.ndarray | None:
+        """The pixels if they are there; asks for nothing."""
+        return self._kept.get(index)
+
+    def is_awaited(self, index: int) -> bool:
+        """Whether a photo is being decoded."""
+        return index in self._pending
 
     def close(self, *, wait: bool = True) -> None:
         """Decode nothing more, and wait for the photo in work, if any."""

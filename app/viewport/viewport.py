@@ -93,7 +93,7 @@ class Viewport(QWidget):
         self.navigation.pressed.connect(self.take_focus)
         self.navigation.dropped.connect(self.dropped)
         self.photos.ready.connect(self._photo_ready)
-        self.photos.failed.connect(self.noticed)
+        self.photos.failed.connect(self._photo_failed)
 
     # --- what the window tells ---
 
@@ -202,7 +202,7 @@ class Viewport(QWidget):
             if self.photo < 0:
                 self.noticed.emit("Choose a photo first ([ or ]); then hold F to compare with it.")
                 return
-            if self.photos.get(self.photo) is None:
+            if self.photos.get(self.photo) is None and not self.shown.labels_shown:
                 self.noticed.emit(f"Decoding {self.scene.photos[self.photo].name} …")
         self._flipped = flipped
         self.present()
@@ -282,6 +282,8 @@ class Viewport(QWidget):
     def _set_photo(self, index: int) -> None:
         if index != self.photo:
             self.photo = index
+            if self._flipped and index >= 0:
+                self.photos.get(index)
             self.photo_changed.emit(index)
 
     def _set_dragging(self, dragging: bool) -> None:
@@ -311,6 +313,11 @@ class Viewport(QWidget):
         if self._flipped and index == self.photo:
             self.present()
 
+    def _photo_failed(self, reason: str) -> None:
+        self.noticed.emit(reason)
+        if self._flipped:
+            self.present()
+
     # --- painting ---
 
     def present(self) -> None:
@@ -321,7 +328,7 @@ class Viewport(QWidget):
         if wanted is None or self.scene is None:
             self.surface.present(None, self._overlay(None, (), ()))
             return
-        photo = self.photos.get(self.photo) if self._flipped and self.photo >= 0 else None
+        photo = self.photos.there(self.photo) if self._flipped else None
         camera, right = wanted, shown.camera_pills(self.photo)
         if photo is not None:
             picture = shown.of_photo(self.photo, photo, wanted)
@@ -333,6 +340,8 @@ class Viewport(QWidget):
         else:
             picture = shown.of_points(wanted, self.surface.widget.devicePixelRatioF())
             pills = shown.points_pills()
+        if self._flipped and self.photos.is_awaited(self.photo):
+            pills, right = shown.awaited_pills(self.photo), ()
         self.surface.present(picture, self._overlay(camera, pills, right))
 
     def _overlay(

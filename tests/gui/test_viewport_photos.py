@@ -10,6 +10,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.viewport.overlays import Overlay
+from app.viewport.surface import Picture
 from engine.messages import PhotoSummary
 from tests.gui.scripted_engine import ring_of_cameras
 from tests.gui.window_room import (
@@ -65,6 +67,69 @@ def test_holding_f_shows_the_photo_in_place_of_the_render(room: Room) -> None:
     room.qtbot.waitUntil(photo_shown, timeout=LIMIT_MS)
     QTest.keyRelease(window, Qt.Key.Key_F)
     room.qtbot.waitUntil(lambda: not photo_shown(), timeout=LIMIT_MS)
+
+
+def test_a_photo_that_is_still_being_decoded_is_told_in_the_view_at_once(
+    qtbot: QtBot, qapp: QApplication, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go = threading.Event()
+
+    def decode(photo: PhotoSummary) -> np.ndarray:
+        assert let_go.wait(LIMIT_MS / 1000)
+        return decode_card(photo)
+
+    room = make_room(qtbot, qapp, kind, decode=decode)
+    try:
+        room.open()
+        words = Words(room, monkeypatch)
+        room.view.set_flipped(True)
+        assert words.last[0] == "loading the photo …"  # without a turn of the event loop
+        let_go.set()
+        qtbot.waitUntil(lambda: words.last[0] == "photo", timeout=LIMIT_MS)
+    finally:
+        let_go.set()
+        room.close()
+        room.window.deleteLater()
+
+
+def test_a_photo_that_cannot_be_decoded_leaves_the_render_and_is_tried_at_the_next_flip(
+    qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def decode(photo: PhotoSummary) -> np.ndarray:
+        tried.append(photo.name)
+        raise OSError("it is gone")
+
+    room = make_room(qtbot, qapp, decode=decode)
+    told: list[str] = []
+    room.view.noticed.connect(told.append)
+    room.open()
+    words = Words(room, monkeypatch)
+    for _ in range(2):
+        told.clear()
+        room.view.set_flipped(True)
+        qtbot.waitUntil(lambda: len(told) == 1, timeout=LIMIT_MS)
+        room.view.present()  # as a new frame does: the photo is not decoded for it again
+        assert words.last[0].startswith("step")
+        room.view.set_flipped(False)
+    assert "it is gone" in told[0]
+    assert len(tried) == 2
+    room.close()
+    room.window.deleteLater()
+
+
+class Words:
+    """What was written over the picture last."""
+
+    def __init__(self, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._present = room.view.surface.present
+        self.last: list[str] = []
+        monkeypatch.setattr(room.view.surface, "present", self._take)
+
+    def _take(self, picture: Picture | None, overlay: Overlay | None) -> None:
+        self.last = [] if overlay is None else [pill.text for pill in overlay.pills]
+        self._present(picture, overlay)
 
 
 def test_the_photo_lies_exactly_where_the_render_has_it(room: Room) -> None:
