@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from cuda_rasterizer import native
-from cuda_rasterizer.training_pass import KernelPicture
+from cuda_rasterizer.cpu_step import CpuPicture
 from engine.training import trainer as trainer_module
 from engine.training.run_state import StepStart
 from engine.training.step_reading import StepNumbers
@@ -44,7 +44,7 @@ ENGINE_CALLS: tuple[tuple[Any, str, str], ...] = (
     (trainer_module, "draw_step", "drawing: torch and Python"),
     (trainer_module, "target_picture", "the photo"),
     (trainer_module, "l1_ssim_with_gradient", "loss: torch and Python"),
-    (KernelPicture, "differentiate", "backward: torch and Python"),
+    (CpuPicture, "differentiate", "backward: torch and Python"),
     (StepNumbers, "__init__", "reading the step"),
     (StepNumbers, "read", "reading the step"),
     (Trainer, "_observe", "statistics for densifying"),

@@ -12,6 +12,7 @@ from cuda_rasterizer.backends import (
     resolve_backend,
     set_threads,
 )
+from cuda_rasterizer.cpu_step import StepMemory
 from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT, Cutoffs
 from cuda_rasterizer.determinism import set_deterministic
 from cuda_rasterizer.errors import RasterizerError
@@ -37,6 +38,7 @@ __all__ = [
     "Rendering",
     "SplatInputs",
     "StepGuard",
+    "StepMemory",
     "TrainingPicture",
     "View",
     "adam_step",

@@ -93,9 +93,12 @@ def call_in_pieces(
     done = native.constants()["all_pieces_done"]
     pieces = PieceParams(called=ctypes.addressof(heeding.called))
     params.pieces = ctypes.addressof(pieces)
-    while True:
-        pieces.patience_ns = heeding.patience_ns()
-        native.call(kernel, dtype, params)
-        if pieces.next == done:
-            return
-        heeding.call_back()
+    try:
+        while True:
+            pieces.patience_ns = heeding.patience_ns()
+            native.call(kernel, dtype, params)
+            if pieces.next == done:
+                return
+            heeding.call_back()
+    finally:
+        params.pieces = None  # they end here, and `params` may be called again

@@ -5,7 +5,6 @@ it; what its backward needs is returned. Nothing here knows of autograd.
 """
 
 import ctypes
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from cuda_rasterizer import native
 from cuda_rasterizer.attention import call_in_pieces
+from cuda_rasterizer.cpu_loss import CACHE_LINE_NUMBERS, Loss
 from cuda_rasterizer.cutoffs import Cutoffs
 from cuda_rasterizer.kernel_arguments import (
     AdamGroup,
@@ -25,11 +25,9 @@ from cuda_rasterizer.kernel_arguments import (
     adam_calls,
     cutoff_params,
     empty_projected,
-    loss_params,
     pointer,
     project_backward_params,
     project_params,
-    tile_params,
 )
 from cuda_rasterizer.native_structs import (
     BinParams,
@@ -39,9 +37,6 @@ from cuda_rasterizer.native_structs import (
     TileParams,
 )
 from cuda_rasterizer.projected import Projected
-from cuda_rasterizer.step_guard import LOSS_BIT
-
-CACHE_LINE_NUMBERS = 16
 
 
 @dataclass(frozen=True)
@@ -96,69 +91,165 @@ def project_backward(
     call_in_pieces("project_backward", inputs.means.dtype, params)
 
 
+class Binning:
+    """Sorts by depth and deals the splats to the tiles that they touch, as often as it is run.
+
+    What it leaves is overwritten by the next run.
+    """
+
+    def __init__(self, projected: Projected, cutoffs: Cutoffs, *, for_backward: bool) -> None:
+        """`projected` may be written between two runs."""
+        sizes = native.constants()
+        means_2d = projected.means_2d
+        count = means_2d.shape[0]
+        self._records = means_2d.new_empty(count, sizes["record_size"])
+        sort_keys = _integers(2, count, dtype=torch.int64)
+        order = _integers(2, count)
+        self._splat_offsets = _integers(count + 1, dtype=torch.int64)
+        self._tile_counts, self._tile_order = _integers(0), _integers(0)
+        self._tile_offsets = _integers(0, dtype=torch.int64)
+        self._instance_splats = _integers(0)
+        self._instance_slots = _integers(0, dtype=torch.int64) if for_backward else None
+        self._totals = (ctypes.c_int64 * 2)()
+        self._alive = projected, sort_keys, order
+        self._params = BinParams(
+            means_2d=pointer(means_2d),
+            conics=pointer(projected.conics),
+            depths=pointer(projected.depths),
+            opacities=pointer(projected.opacities),
+            colors=pointer(projected.colors),
+            radii=pointer(projected.radii),
+            count=count,
+            channels=projected.colors.shape[1],
+            cutoffs=cutoff_params(cutoffs),
+            records=pointer(self._records),
+            sort_keys=pointer(sort_keys),
+            order=pointer(order),
+            splat_offsets=pointer(self._splat_offsets),
+            totals=ctypes.addressof(self._totals),
+        )
+
+    def run(self, width: int, height: int) -> TileLists:
+        """The lists for a picture of that size."""
+        params, dtype = self._params, self._records.dtype
+        if (params.width, params.height) != (width, height):
+            self._resize(width, height)
+        call_in_pieces("bin_count", dtype, params)
+        instances = self._totals[1]
+        self._instance_splats.resize_(instances)
+        params.instance_splats = pointer(self._instance_splats)
+        if self._instance_slots is not None:
+            self._instance_slots.resize_(instances)
+            params.instance_slots = pointer(self._instance_slots)
+        call_in_pieces("bin_fill", dtype, params)
+        return TileLists(
+            *(self._records, self._splat_offsets, self._tile_offsets, self._tile_order),
+            *(self._instance_splats, self._instance_slots),
+        )
+
+    def _resize(self, width: int, height: int) -> None:
+        sizes = native.constants()
+        tiles = -(-width // sizes["tile_size"]) * -(-height // sizes["tile_size"])
+        params = self._params
+        params.width = params.height = 0  # until there is room
+        params.tile_counts = pointer(self._tile_counts.resize_(sizes["bin_blocks"], tiles))
+        params.tile_offsets = pointer(self._tile_offsets.resize_(tiles + 1))
+        params.tile_order = pointer(self._tile_order.resize_(tiles))
+        params.width, params.height = width, height
+
+
+def _integers(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
+    return torch.empty(shape, dtype=dtype)
+
+
 def build_tile_lists(
     projected: Projected, width: int, height: int, cutoffs: Cutoffs, *, for_backward: bool
 ) -> TileLists:
     """Sorts by depth and deals the splats to the tiles that they touch."""
-    sizes = native.constants()
-    means_2d = projected.means_2d
-    count = means_2d.shape[0]
-    tiles = -(-width // sizes["tile_size"]) * -(-height // sizes["tile_size"])
+    return Binning(projected, cutoffs, for_backward=for_backward).run(width, height)
 
-    def allocate(*shape: int, dtype: torch.dtype) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device=means_2d.device)
 
-    records = means_2d.new_empty(count, sizes["record_size"])
-    sort_keys = allocate(2, count, dtype=torch.int64)
-    order = allocate(2, count, dtype=torch.int32)
-    tile_counts = allocate(sizes["bin_blocks"], tiles, dtype=torch.int32)
-    splat_offsets = allocate(count + 1, dtype=torch.int64)
-    tile_offsets = allocate(tiles + 1, dtype=torch.int64)
-    totals = (ctypes.c_int64 * 2)()
-    params = BinParams(
-        means_2d=pointer(means_2d),
-        conics=pointer(projected.conics),
-        depths=pointer(projected.depths),
-        opacities=pointer(projected.opacities),
-        colors=pointer(projected.colors),
-        radii=pointer(projected.radii),
-        count=count,
-        channels=projected.colors.shape[1],
-        width=width,
-        height=height,
+def _tiles(colors: Tensor, cutoffs: Cutoffs, workspace: Tensor) -> TileParams:
+    """What compositing and its way back share, but for what `_hand_over` adds."""
+    return TileParams(
+        colors=pointer(colors),
+        workspace=pointer(workspace),
+        workspace_stride=workspace.stride(0),
+        count=colors.shape[0],
+        workers=workspace.shape[0],
+        channels=colors.shape[1],
         cutoffs=cutoff_params(cutoffs),
-        records=pointer(records),
-        sort_keys=pointer(sort_keys),
-        order=pointer(order),
-        tile_counts=pointer(tile_counts),
-        splat_offsets=pointer(splat_offsets),
-        tile_offsets=pointer(tile_offsets),
-        totals=ctypes.addressof(totals),
-    )
-    call_in_pieces("bin_count", means_2d.dtype, params)
-    instances = totals[1]
-    tile_order = allocate(tiles, dtype=torch.int32)
-    instance_splats = allocate(instances, dtype=torch.int32)
-    instance_slots = allocate(instances, dtype=torch.int64) if for_backward else None
-    params.tile_order = pointer(tile_order)
-    params.instance_splats = pointer(instance_splats)
-    params.instance_slots = pointer(instance_slots)
-    call_in_pieces("bin_fill", means_2d.dtype, params)
-    return TileLists(
-        records, splat_offsets, tile_offsets, tile_order, instance_splats, instance_slots
     )
 
 
-def _with_workspace(params: TileParams, workspace: Tensor) -> TileParams:
-    params.workspace = pointer(workspace)
-    params.workspace_stride = workspace.stride(0)
-    params.workers = workspace.shape[0]
-    return params
+def _hand_over(
+    tiles: TileParams,
+    lists: TileLists | BlendSaved,
+    background: Tensor | None,
+    width: int,
+    height: int,
+) -> None:
+    tiles.records = pointer(lists.records)
+    tiles.tile_offsets = pointer(lists.tile_offsets)
+    tiles.tile_order = pointer(lists.tile_order)
+    tiles.instance_splats = pointer(lists.instance_splats)
+    tiles.background = pointer(background)
+    tiles.background_per_pixel = int(background is not None and background.dim() == 3)
+    tiles.width, tiles.height = width, height
 
 
 def _tile_workspace(like: Tensor, channels: int) -> Tensor:
     pixels = native.constants()["tile_size"] ** 2
     return like.new_empty(native.thread_count(), channels * (pixels + CACHE_LINE_NUMBERS) + pixels)
+
+
+class Compositing:
+    """Tile lists and the picture made of them, as often as it is run.
+
+    `color` (h, w, c), `alpha` (h, w), `depth` (h, w) or None are overwritten by the next run.
+    """
+
+    def __init__(
+        self, projected: Projected, cutoffs: Cutoffs, *, with_depth: bool, for_backward: bool
+    ) -> None:
+        """`projected` may be written between two runs."""
+        colors = projected.colors
+        workspace = _tile_workspace(colors, colors.shape[1])
+        self._binning = Binning(projected, cutoffs, for_backward=for_backward)
+        self.color, self.alpha = colors.new_empty(0), colors.new_empty(0)
+        self.depth = colors.new_empty(0) if with_depth else None
+        self._transmittance = colors.new_empty(0) if for_backward else None
+        self._stops = _integers(0) if for_backward else None
+        self._alive = workspace
+        self._params = BlendParams(tiles=_tiles(colors, cutoffs, workspace))
+
+    def run(self, background: Tensor | None, width: int, height: int) -> BlendSaved | None:
+        """Composites; what backward needs, if it was asked for."""
+        lists = self._binning.run(width, height)
+        params, tiles = self._params, self._params.tiles
+        if (tiles.width, tiles.height) != (width, height):
+            self._resize(width, height, tiles.channels)
+        _hand_over(tiles, lists, background, width, height)
+        call_in_pieces("blend", self.color.dtype, params)
+        if self._transmittance is None or self._stops is None or lists.instance_slots is None:
+            return None
+        return BlendSaved(
+            *(lists.records, lists.splat_offsets, lists.tile_offsets, lists.tile_order),
+            *(lists.instance_splats, lists.instance_slots, self._transmittance, self._stops),
+        )
+
+    def _resize(self, width: int, height: int, channels: int) -> None:
+        params = self._params
+        params.tiles.width = params.tiles.height = 0  # until there is room
+        params.color = pointer(self.color.resize_(height, width, channels))
+        for name, plane in (
+            ("alpha", self.alpha),
+            ("depth", self.depth),
+            ("transmittance", self._transmittance),
+            ("stops", self._stops),
+        ):
+            if plane is not None:
+                setattr(params, name, pointer(plane.resize_(height, width)))
 
 
 def blend(
@@ -172,42 +263,62 @@ def blend(
     for_backward: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, BlendSaved | None]:
     """Composites: colour (h, w, c), alpha (h, w), depth (h, w) or None, and what backward needs."""
-    means_2d, colors = projected.means_2d, projected.colors
-    lists = build_tile_lists(projected, width, height, cutoffs, for_backward=for_backward)
-    workspace = _tile_workspace(means_2d, colors.shape[1])
-    color = means_2d.new_empty(height, width, colors.shape[1])
-    alpha = means_2d.new_empty(height, width)
-    depth = means_2d.new_empty(height, width) if with_depth else None
-    transmittance = means_2d.new_empty(height, width) if for_backward else None
-    stops = (
-        means_2d.new_empty(height, width, dtype=torch.int32) if transmittance is not None else None
-    )
-    tiles = tile_params(
-        *(colors, background, lists.records, lists.tile_offsets, lists.tile_order),
-        *(lists.instance_splats, (width, height), cutoffs),
-    )
-    params = BlendParams(
-        tiles=_with_workspace(tiles, workspace),
-        color=pointer(color),
-        alpha=pointer(alpha),
-        depth=pointer(depth),
-        transmittance=pointer(transmittance),
-        stops=pointer(stops),
-    )
-    call_in_pieces("blend", means_2d.dtype, params)
-    if transmittance is None or stops is None or lists.instance_slots is None:
-        return color, alpha, depth, None
-    saved = BlendSaved(
-        records=lists.records,
-        splat_offsets=lists.splat_offsets,
-        tile_offsets=lists.tile_offsets,
-        tile_order=lists.tile_order,
-        instance_splats=lists.instance_splats,
-        instance_slots=lists.instance_slots,
-        transmittance=transmittance,
-        stops=stops,
-    )
-    return color, alpha, depth, saved
+    picture = Compositing(projected, cutoffs, with_depth=with_depth, for_backward=for_backward)
+    saved = picture.run(background, width, height)
+    return picture.color, picture.alpha, picture.depth, saved
+
+
+class BlendBackward:
+    """The way back through compositing, as often as it is run."""
+
+    def __init__(
+        self,
+        colors: Tensor,
+        cutoffs: Cutoffs,
+        wanted: BlendGradients,
+        absolute_gradient: Tensor | None,
+    ) -> None:
+        """Fills `wanted`, and `absolute_gradient` where it is wanted, anew in each run."""
+        workspace = _tile_workspace(colors, colors.shape[1])
+        self._colors, self.wanted, self._absolute = colors, wanted, absolute_gradient
+        self._alive = workspace
+        self._params = BlendBackwardParams(
+            tiles=_tiles(colors, cutoffs, workspace),
+            grad_means_2d=pointer(wanted.means_2d),
+            grad_conics=pointer(wanted.conics),
+            grad_opacities=pointer(wanted.opacities),
+            grad_colors=pointer(wanted.colors),
+            grad_depths=pointer(wanted.depths),
+            absolute_gradient=pointer(absolute_gradient),
+            grad_background=pointer(wanted.background),
+        )
+
+    def run(
+        self,
+        saved: BlendSaved,
+        background: Tensor | None,
+        gradients: tuple[Tensor | None, Tensor | None, Tensor | None],
+    ) -> None:
+        """From the contiguous gradients of (color, alpha, depth)."""
+        params, colors, behind = self._params, self._colors, self.wanted.background
+        slot_size = native.constants()["slot_moments"] + colors.shape[1]
+        slot_size += 1 if gradients[2] is not None else 0
+        slot_size += 2 if self._absolute is not None else 0
+        slots = colors.new_empty(saved.instance_splats.shape[0], slot_size)
+        height, width = saved.transmittance.shape
+        is_constant = behind is not None and behind.dim() == 1
+        tiles = saved.tile_order.shape[0]
+        partials = colors.new_empty(tiles, colors.shape[1]) if is_constant else None
+        _hand_over(params.tiles, saved, background, width, height)
+        params.splat_offsets = pointer(saved.splat_offsets)
+        params.instance_slots = pointer(saved.instance_slots)
+        params.transmittance = pointer(saved.transmittance)
+        params.stops = pointer(saved.stops)
+        params.grad_color, params.grad_alpha, params.grad_depth = map(pointer, gradients)
+        params.slots = pointer(slots)
+        params.slot_size = slot_size
+        params.tile_partials = pointer(partials)
+        call_in_pieces("blend_backward", colors.dtype, params)
 
 
 def blend_backward(
@@ -221,43 +332,9 @@ def blend_backward(
 ) -> None:
     """Fills `wanted` from the gradients of (color, alpha, depth)."""
     forward = BlendSaved(*saved)  # type: ignore[arg-type]
-    height, width = forward.transmittance.shape
-    sizes = native.constants()
-    channels = colors.shape[1]
-    grad_color, grad_alpha, grad_depth = (None if g is None else g.contiguous() for g in gradients)
-    workspace = _tile_workspace(colors, channels)
-    instances = forward.instance_splats.shape[0]
-    slot_size = sizes["slot_moments"] + channels
-    slot_size += 1 if grad_depth is not None else 0
-    slot_size += 2 if absolute_gradient is not None else 0
-    slots = colors.new_empty(instances, slot_size)
-    constant = wanted.background is not None and wanted.background.dim() == 1
-    partials = colors.new_empty(forward.tile_order.shape[0], channels) if constant else None
-    tiles = tile_params(
-        *(colors, background, forward.records, forward.tile_offsets, forward.tile_order),
-        *(forward.instance_splats, (width, height), cutoffs),
-    )
-    params = BlendBackwardParams(
-        tiles=_with_workspace(tiles, workspace),
-        splat_offsets=pointer(forward.splat_offsets),
-        instance_slots=pointer(forward.instance_slots),
-        transmittance=pointer(forward.transmittance),
-        stops=pointer(forward.stops),
-        grad_color=pointer(grad_color),
-        grad_alpha=pointer(grad_alpha),
-        grad_depth=pointer(grad_depth),
-        slots=pointer(slots),
-        slot_size=slot_size,
-        grad_means_2d=pointer(wanted.means_2d),
-        grad_conics=pointer(wanted.conics),
-        grad_opacities=pointer(wanted.opacities),
-        grad_colors=pointer(wanted.colors),
-        grad_depths=pointer(wanted.depths),
-        absolute_gradient=pointer(absolute_gradient),
-        grad_background=pointer(wanted.background),
-        tile_partials=pointer(partials),
-    )
-    call_in_pieces("blend_backward", colors.dtype, params)
+    color, alpha, depth = (None if g is None else g.contiguous() for g in gradients)
+    way_back = BlendBackward(colors, cutoffs, wanted, absolute_gradient)
+    way_back.run(forward, background, (color, alpha, depth))
 
 
 def l1_ssim(
@@ -273,44 +350,9 @@ def l1_ssim(
     That is the gradient itself: here it comes cheapest with the comparison. Adds to `flags` (2)
     int32 whether the loss is finite (`step_guard`), unless it is None.
     """
-    gradient = torch.empty_like(render) if for_backward else None
-    height, width, channels = render.shape
-    sizes = native.constants()
-    strip_width, across = _strips(width, channels)
-    workspace = _loss_workspace(render, strip_width * channels, channels)
-    down = -(-height // sizes["loss_rows"])
-    partials = torch.empty(down * across, 3, dtype=torch.float64)
-    terms = (ctypes.c_double * 4)()
-    params = loss_params(render, target, ssim_weight)
-    params.gradient = pointer(gradient)
-    params.partials = pointer(partials)
-    params.terms = ctypes.addressof(terms)
-    params.workspace = pointer(workspace)
-    params.workspace_stride = workspace.stride(0)
-    params.workers = workspace.shape[0]
-    params.strip_width = strip_width
-    call_in_pieces("l1_ssim", render.dtype, params)
-    if flags is not None and not math.isfinite(terms[0]):
-        flags[0] |= LOSS_BIT
-    return render.new_tensor(tuple(terms)), None if gradient is None else (gradient,)
-
-
-def _strips(width: int, channels: int) -> tuple[int, int]:
-    """Strips as wide as each other, and whole vectors: their width in pixels, and how many."""
-    strips = -(-width * channels // native.constants()["loss_numbers"])
-    strip_width = -(-width // strips // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
-    return strip_width, -(-width // strip_width)
-
-
-def _loss_workspace(like: Tensor, numbers: int, channels: int) -> Tensor:
-    """Rows for strips of so many numbers, or a chunk, with two windows and a vector around them."""
-    sizes = native.constants()
-    windows = (4 * sizes["ssim_radius"] + 1) * channels
-    row = max(numbers, sizes["loss_chunk"]) + windows + 2 * CACHE_LINE_NUMBERS
-    # An odd number of cache lines, lest the rows of a column fall into one set of the cache.
-    lines = -(-row // CACHE_LINE_NUMBERS) | 1
-    stride = sizes["loss_workspace_rows"] * lines * CACHE_LINE_NUMBERS
-    return like.new_empty(native.thread_count(), stride)
+    loss = Loss(render, for_backward=for_backward)
+    values = loss.run(render, target, ssim_weight, flags)
+    return values, None if loss.gradient is None else (loss.gradient,)
 
 
 def l1_ssim_backward(saved: Sequence[Tensor], ssim_weight: float, grad_loss: Tensor) -> Tensor:

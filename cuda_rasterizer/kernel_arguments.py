@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cuda_rasterizer.cutoffs import Cutoffs
-from cuda_rasterizer.debug import empty
+from cuda_rasterizer.debug import empty, empty_like
 from cuda_rasterizer.native_structs import (
     MAXIMUM_ADAM_GROUPS,
     AdamGroupParams,
@@ -121,6 +121,32 @@ def empty_projected(inputs: SplatInputs) -> Projected:
         opacities=numbers(count),
         colors=inputs.features if inputs.features is not None else numbers(count, 3),
         radii=empty(count, 2, dtype=torch.int32, device=means.device),
+    )
+
+
+def empty_blend_gradients(projected: Projected) -> BlendGradients:
+    """Room for what a training step wants of compositing."""
+    return BlendGradients(
+        means_2d=empty_like(projected.means_2d),
+        conics=empty_like(projected.conics),
+        depths=None,
+        opacities=empty_like(projected.opacities),
+        colors=empty_like(projected.colors),
+        background=None,
+    )
+
+
+def empty_splat_gradients(inputs: SplatInputs, rest_learns: bool) -> SplatGradients:
+    """Room for what a training step wants of splats with spherical harmonics."""
+    rest = inputs.sh_rest if rest_learns else None
+    return SplatGradients(
+        means=empty_like(inputs.means),
+        quaternions=empty_like(inputs.quaternions),
+        scales=empty_like(inputs.scales),
+        opacities=empty_like(inputs.opacities),
+        sh_dc=None if inputs.sh_dc is None else empty_like(inputs.sh_dc),
+        sh_rest=None if rest is None else empty_like(rest),
+        world_to_camera=None,
     )
 
 
@@ -258,10 +284,7 @@ def adam_calls(
     radii: Tensor | None,
     flags: Tensor | None,
 ) -> Iterator[tuple[Sequence[AdamGroup], AdamParams]]:
-    """As many calls as it takes, each of at most `MAXIMUM_ADAM_GROUPS` groups.
-
-    The corrections for the start are made here.
-    """
+    """As many calls as it takes, each of at most `MAXIMUM_ADAM_GROUPS` groups."""
     for first in range(0, len(groups), MAXIMUM_ADAM_GROUPS):
         chosen = groups[first : first + MAXIMUM_ADAM_GROUPS]
         params = AdamParams(
@@ -280,7 +303,14 @@ def adam_calls(
                 exp_avg_sq=pointer(group.exp_avg_sq),
                 count=group.parameter.numel(),
                 row_size=group.parameter.shape[1:].numel(),
-                step_size=group.lr / (1 - beta1**group.step),
-                correction=math.sqrt(1 - beta2**group.step),
             )
+        write_rates(params, chosen)
         yield chosen, params
+
+
+def write_rates(params: AdamParams, groups: Sequence[AdamGroup]) -> None:
+    """What differs from step to step: rates, and Adam's corrections for the start."""
+    beta1, beta2 = params.beta1, params.beta2
+    for group, of_group in zip(groups, params.groups, strict=False):
+        of_group.step_size = group.lr / (1 - beta1**group.step)
+        of_group.correction = math.sqrt(1 - beta2**group.step)

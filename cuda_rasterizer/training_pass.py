@@ -8,16 +8,24 @@ same kernels run in the same order on the same numbers, so that gradients have t
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from cuda_rasterizer import reference
-from cuda_rasterizer.backends import backend_for, kernels_of
-from cuda_rasterizer.debug import empty_like
+from cuda_rasterizer.backends import KernelBackend, backend_for, kernels_of
+from cuda_rasterizer.cpu_loss import Loss
+from cuda_rasterizer.cpu_step import MOST_KEPT, CpuPicture, StepMemory
 from cuda_rasterizer.errors import RasterizerError
-from cuda_rasterizer.kernel_arguments import BlendGradients, SplatGradients, SplatInputs, View
+from cuda_rasterizer.kernel_arguments import (
+    SplatGradients,
+    SplatInputs,
+    View,
+    empty_blend_gradients,
+    empty_splat_gradients,
+)
 from cuda_rasterizer.rasterize import rasterize
 from cuda_rasterizer.step_guard import GRADIENTS, StepGuard
 from cuda_rasterizer.training_steps import check_pictures
@@ -26,7 +34,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int32, UInt8
 
 
-_ROWS_OF_MATRIX = {"world_to_camera": 4, "intrinsics": 3}
+_CPU = ("auto", "cpu")
+_MATRICES = {"world_to_camera": 4, "intrinsics": 3}
 
 
 class TrainingPicture(Protocol):
@@ -59,6 +68,7 @@ def draw_for_training(
     rest_learns: bool,
     guard: StepGuard,
     backend: str,
+    memory: StepMemory | None = None,
 ) -> TrainingPicture:
     """Draws raw splats with SH colours, as `rasterize` does, and keeps what the way back takes.
 
@@ -69,45 +79,76 @@ def draw_for_training(
         rest_learns: whether `sh_rest` gets a gradient.
         guard: takes note of what is found.
         backend: as `rasterize` has it.
+        memory: of the step before; this one overwrites what that one made.
 
     Raises:
         RasterizerError: the backend cannot be used here, or the splats are not as said above.
     """
-    name = backend_for(backend, "means are", splats.means)
-    _check(splats, view)
-    if name == "reference":
-        return ReferencePicture(splats, view, background, rest_learns, guard)
-    return KernelPicture(splats, view, background, rest_learns, guard, name)
+    picture = None if memory is None or backend not in _CPU else memory.picture
+    if picture is not None and picture.fits(splats, view, rest_learns, guard):
+        _check_rows(splats, _MATRICES)
+    else:
+        del picture
+        name = backend_for(backend, "means are", splats.means)
+        _check(splats, view)
+        if name == "reference":
+            return ReferencePicture(splats, view, background, rest_learns, guard)
+        if name != "cpu":
+            return KernelPicture(splats, view, background, rest_learns, guard, name)
+        if memory is not None:
+            memory.clear()
+        picture = CpuPicture(splats, view, rest_learns, guard)
+        if memory is not None and splats.means.shape[0] <= MOST_KEPT:
+            memory.picture = picture
+    picture.draw(splats, view, background)
+    return picture
 
 
-@torch.no_grad()
 def l1_ssim_with_gradient(
     render: Float[Tensor, "height width channels"],
     target: Float[Tensor, "height width channels"] | UInt8[Tensor, "height width channels"],
     ssim_weight: float,
     guard: StepGuard,
     backend: str,
+    memory: StepMemory | None = None,
 ) -> tuple[Float[Tensor, "4"], Float[Tensor, "height width channels"]]:
     """The values of `LossTerms`, and the gradient of the loss by the render.
 
-    Notes in the guard whether the loss is finite. Raises as `l1_ssim`.
+    Notes in the guard whether the loss is finite; `memory` is that of the render, if it has one.
+    Raises as `l1_ssim`.
     """
-    name = backend_for(backend, "the render is", render)
     check_pictures(render, target)
-    if name == "reference":
-        values, gradient = _reference_loss(render, target, ssim_weight)
-        guard.note_loss(values[0])
+    kept = None if memory is None else memory.picture
+    if memory is None or kept is None or kept.color is not render:
+        name = backend_for(backend, "the render is", render)
+        if name == "reference":
+            values, gradient = _reference_loss(render, target, ssim_weight)
+            guard.note_loss(values[0])
+            return values, gradient
+        if name != "cpu":
+            return _kernel_loss(kernels_of(name), render, target, ssim_weight, guard)
+        loss = Loss(render, for_backward=True)
+    elif memory.loss is None:
+        loss = memory.loss = Loss(render, for_backward=True)
     else:
-        kernels = kernels_of(name)
-        values, saved = kernels.l1_ssim(
-            *(render.contiguous(), target.contiguous(), ssim_weight),
-            for_backward=True,
-            flags=guard.flags,
-        )
-        assert saved is not None
-        one = _one(render.dtype, render.device)
-        gradient = kernels.l1_ssim_backward(saved, ssim_weight, one)
-    return values, gradient
+        loss = memory.loss
+    values = loss.run(render.contiguous(), target.contiguous(), ssim_weight, guard.flags)
+    assert loss.gradient is not None
+    return values, loss.gradient
+
+
+@torch.no_grad()
+def _kernel_loss(
+    kernels: KernelBackend, render: Tensor, target: Tensor, ssim_weight: float, guard: StepGuard
+) -> tuple[Tensor, Tensor]:
+    values, saved = kernels.l1_ssim(
+        *(render.contiguous(), target.contiguous(), ssim_weight),
+        for_backward=True,
+        flags=guard.flags,
+    )
+    assert saved is not None
+    one = _one(render.dtype, render.device)
+    return values, kernels.l1_ssim_backward(saved, ssim_weight, one)
 
 
 @functools.lru_cache(maxsize=4)
@@ -129,12 +170,16 @@ def _reference_loss(render: Tensor, target: Tensor, ssim_weight: float) -> tuple
 def _check(splats: SplatInputs, view: View) -> None:
     if splats.features is not None or splats.sh_dc is None or not view.raw:
         raise RasterizerError("a training step draws raw splats with spherical harmonics")
+    _check_rows(splats, (*GRADIENTS, *_MATRICES))
+
+
+def _check_rows(splats: SplatInputs, names: Iterable[str]) -> None:
     count, kind = splats.means.shape[0], (splats.means.dtype, splats.means.device)
-    for name in (*GRADIENTS, "world_to_camera", "intrinsics"):
+    for name in names:
         tensor = getattr(splats, name)
         if tensor is None:
             continue
-        rows = count if name in GRADIENTS else _ROWS_OF_MATRIX[name]
+        rows = _MATRICES.get(name, count)
         if tensor.shape[0] != rows or (tensor.dtype, tensor.device) != kind:
             raise RasterizerError(
                 f"{name} are {tuple(tensor.shape)} {tensor.dtype} on {tensor.device}; expected "
@@ -145,7 +190,7 @@ def _check(splats: SplatInputs, view: View) -> None:
 
 
 class KernelPicture:
-    """By our own kernels."""
+    """By the kernels of a backend that needs no memory kept: CUDA's, whose host runs ahead."""
 
     def __init__(
         self,
@@ -174,34 +219,18 @@ class KernelPicture:
         projected, splats, saved = self._projected, self._splats, self._saved
         assert saved is not None
         self._saved = None  # the largest of it goes before gradients are made
-        flat = BlendGradients(
-            means_2d=(means_2d := empty_like(projected.means_2d)),
-            conics=empty_like(projected.conics),
-            depths=None,
-            opacities=empty_like(projected.opacities),
-            colors=empty_like(projected.colors),
-            background=None,
-        )
+        flat = empty_blend_gradients(projected)
         self._kernels.blend_backward(
             *(saved, projected.colors, self._background, self._view.cutoffs),
             *((grad_color, None, None), flat, None),
         )
-        rest = splats.sh_rest if self._rest_learns else None
-        assert splats.sh_dc is not None
-        found = SplatGradients(
-            means=empty_like(splats.means),
-            quaternions=empty_like(splats.quaternions),
-            scales=empty_like(splats.scales),
-            opacities=empty_like(splats.opacities),
-            sh_dc=empty_like(splats.sh_dc),
-            sh_rest=None if rest is None else empty_like(rest),
-            world_to_camera=None,
-        )
-        incoming = (means_2d, flat.conics, None, flat.opacities, flat.colors)
+        found = empty_splat_gradients(splats, self._rest_learns)
+        incoming = (flat.means_2d, flat.conics, None, flat.opacities, flat.colors)
         self._kernels.project_backward(
             *(splats, self._view, self.radii, incoming, found, self._guard.flags)
         )
-        return found, means_2d
+        assert flat.means_2d is not None
+        return found, flat.means_2d
 
 
 class ReferencePicture:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from cuda_rasterizer import autograd, reference
 from cuda_rasterizer.backends import backend_for, kernels_of, resolve_backend
+from cuda_rasterizer.cpu_step import AdamCalls, StepMemory
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import AdamGroup
 from cuda_rasterizer.step_guard import StepGuard
@@ -92,7 +93,6 @@ def check_pictures(render: Tensor, target: Tensor) -> None:
         )
 
 
-@torch.no_grad()
 def adam_step(
     groups: Sequence[AdamGroup],
     *,
@@ -102,6 +102,7 @@ def adam_step(
     radii: Int32[Tensor, "splats 2"] | None = None,
     guard: StepGuard | None = None,
     backend: str = "auto",
+    memory: StepMemory | None = None,
 ) -> None:
     """One step of Adam (Kingma and Ba 2015) in place, with the numbers of `torch.optim.Adam`.
 
@@ -115,6 +116,7 @@ def adam_step(
         guard: of the step: nothing moves where it found something that is not finite, or where no
             splat was seen. The host does not wait for that.
         backend: "auto", "cuda", "cpu" or "reference".
+        memory: of the step that made the gradients.
 
     Raises:
         RasterizerError: shapes or types differ, or what is changed is not contiguous.
@@ -122,29 +124,46 @@ def adam_step(
     if not groups:
         resolve_backend(backend)
         return
+    flags, constants = None if guard is None else guard.flags, (beta1, beta2, eps)
+    kept = None if memory is None else memory.adam
+    if kept is not None and kept.fits(groups, constants, radii, flags):
+        kept.run(groups)
+        return
     name = backend_for(backend, "the parameters are", groups[0].parameter)
     for group in groups:
         _check_group(group, groups[0].parameter, radii)
     if name == "reference":
-        rows = None if radii is None else (radii[:, 0] > 0).nonzero().squeeze(1)
-        for group in groups:
-            reference.adam_step(
-                *(group.parameter, group.gradient, group.exp_avg, group.exp_avg_sq),
-                lr=group.lr,
-                step=group.step,
-                beta1=beta1,
-                beta2=beta2,
-                eps=eps,
-                rows=rows,
-                flags=None if guard is None else guard.flags,
-            )
+        _reference_adam(groups, constants, radii, flags)
         return
     for group in groups:
         _require_contiguous(group)
     ready = [group if group.gradient.is_contiguous() else _with_rows(group) for group in groups]
     seen = None if radii is None else radii.contiguous()
-    flags = None if guard is None else guard.flags
+    if memory is not None and memory.picture is not None:
+        memory.adam = AdamCalls(ready, constants, seen, flags)
     kernels_of(name).adam_step(ready, beta1=beta1, beta2=beta2, eps=eps, radii=seen, flags=flags)
+
+
+@torch.no_grad()
+def _reference_adam(
+    groups: Sequence[AdamGroup],
+    betas_and_eps: tuple[float, float, float],
+    radii: Tensor | None,
+    flags: Tensor | None,
+) -> None:
+    beta1, beta2, eps = betas_and_eps
+    rows = None if radii is None else (radii[:, 0] > 0).nonzero().squeeze(1)
+    for group in groups:
+        reference.adam_step(
+            *(group.parameter, group.gradient, group.exp_avg, group.exp_avg_sq),
+            lr=group.lr,
+            step=group.step,
+            beta1=beta1,
+            beta2=beta2,
+            eps=eps,
+            rows=rows,
+            flags=flags,
+        )
 
 
 def _check_group(group: AdamGroup, first: Tensor, radii: Tensor | None) -> None:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int32, Int64
 from torch import Tensor
 
-from cuda_rasterizer import AdamGroup, StepGuard, adam_step
+from cuda_rasterizer import AdamGroup, StepGuard, StepMemory, adam_step
 
 BETA1 = 0.9
 BETA2 = 0.999
@@ -38,7 +38,6 @@ class Optimizer:
             for name, tensor in parameters
         }
 
-    @torch.no_grad()
     def step(
         self,
         parameters: Iterator[tuple[str, Tensor]],
@@ -46,6 +45,7 @@ class Optimizer:
         idle: Collection[str] = (),
         radii: Int32[Tensor, "n 2"] | None = None,
         guard: StepGuard | None = None,
+        memory: StepMemory | None = None,
     ) -> None:
         """Move every parameter that has a gradient by its rate, in place, if `guard` lets it.
 
@@ -71,6 +71,7 @@ class Optimizer:
             radii=radii,
             guard=guard,
             backend=self._backend,
+            memory=memory,
         )
 
     def remembered(self) -> dict[str, Moments]:

@@ -1,6 +1,7 @@
 """From the parameters of the splats to a picture; the rasteriser takes them raw."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from cuda_rasterizer import (
     Rendering,
     SplatInputs,
     StepGuard,
+    StepMemory,
     TrainingPicture,
     View,
     draw_for_training,
@@ -87,6 +89,7 @@ def draw_step(
     *,
     rest_learns: bool,
     guard: StepGuard,
+    memory: StepMemory,
 ) -> TrainingPicture:
     """Draw the splats for a step of training; the picture knows the way back to their gradients.
 
@@ -94,6 +97,7 @@ def draw_step(
     `rest_learns`, which saves making it.
     """
     device = model.means.device
+    world_to_camera, intrinsics = _matrices(camera)
     splats = SplatInputs(
         means=model.means,
         quaternions=model.rotations,
@@ -102,14 +106,28 @@ def draw_step(
         sh_dc=model.sh_dc,
         sh_rest=None if sh_degree == 0 else model.sh_rest,
         features=None,
-        world_to_camera=_matrix(camera.world_to_camera, device),
-        intrinsics=_matrix(camera.intrinsics, device),
+        world_to_camera=to_device(world_to_camera, device),
+        intrinsics=to_device(intrinsics, device),
     )
     view = View(*(camera.width, camera.height, sh_degree, mode.antialiased, mode.cutoffs), raw=True)
     return draw_for_training(
-        *(splats, view, background), rest_learns=rest_learns, guard=guard, backend=mode.backend
+        *(splats, view, background),
+        rest_learns=rest_learns,
+        guard=guard,
+        backend=mode.backend,
+        memory=memory,
     )
 
 
+@functools.lru_cache(maxsize=512)
+def _matrices(camera: Camera) -> tuple[Float[Tensor, "4 4"], Float[Tensor, "3 3"]]:
+    """Pose and lens in main memory, float32; not to be written."""
+    return _numbers(camera.world_to_camera), _numbers(camera.intrinsics)
+
+
+def _numbers(values: Float[np.ndarray, "rows columns"]) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32))
+
+
 def _matrix(values: Float[np.ndarray, "rows columns"], device: torch.device) -> Tensor:
-    return to_device(torch.from_numpy(values.astype(np.float32)), device)
+    return to_device(_numbers(values), device)

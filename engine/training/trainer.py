@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cuda_rasterizer import StepGuard, TrainingPicture, l1_ssim_with_gradient
+from cuda_rasterizer import StepGuard, StepMemory, TrainingPicture, l1_ssim_with_gradient
 from engine.cameras import Camera
 from engine.dataset.geometry import camera_extent
 from engine.dataset.initial_points import initial_points
@@ -104,6 +104,7 @@ class Trainer:
         self.sh_reached = 0
         self.watchdog = Watchdog()
         self.guard = StepGuard(device)
+        self._memory = StepMemory()
         self._others_seconds = 0.0
         self._watch = Stopwatch()
         self._outcomes = StepOutcomes()
@@ -179,13 +180,15 @@ class Trainer:
             *(self.model, photo.camera, background, self.sh_degree, self._mode),
             rest_learns=rest_learns,
             guard=self.guard,
+            memory=self._memory,
         )
         yield from watch.pause(Phase.RENDER)
         self._outcomes.read_last(self)  # drawing has waited for more than that
 
         target = target_picture(photos, index, photo, background)
         values, grad_color = l1_ssim_with_gradient(
-            *(picture.color, target, self.settings.loss.ssim_weight, self.guard, self.backend)
+            *(picture.color, target, self.settings.loss.ssim_weight, self.guard, self.backend),
+            memory=self._memory,
         )
         yield from watch.pause(Phase.LOSS)
 
@@ -268,7 +271,7 @@ class Trainer:
         rest_learns = schedule.trains_sh_rest(step, self.settings)
         idle = ("sh_rest",) if stepped and rest_learns and self.sh_degree == 0 else ()
         radii = picture.radii if stepped and self.settings.faster_steps.visible_only else None
-        self.optimizer.step(self.model.items(), rates, idle, radii, self.guard)
+        self.optimizer.step(self.model.items(), rates, idle, radii, self.guard, self._memory)
 
     # --- changing the model between its steps ----------------------------------------------------
 
@@ -294,6 +297,7 @@ class Trainer:
                 value=name,
             )
         moments = self.optimizer.gathered(edit.kept, len(edit.sources))
+        self._memory.clear()  # holds the splats as they were
         self.model.replace(parameters)
         self.optimizer.replace(moments)
         self.strategy.follow(edit)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cuda_rasterizer import cpu_backend
+from cuda_rasterizer.cpu_backend import BlendBackward
 from engine import messages as m
 from engine.messages import State
 from engine.run.checkpoint import load_checkpoint
@@ -30,15 +30,16 @@ def read_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def poison(monkeypatch: pytest.MonkeyPatch, at_call: int) -> None:
     """One backward of the run makes a NaN."""
-    original, calls = cpu_backend.project_backward, []
+    original, calls = BlendBackward.run, []
 
-    def poisoned(inputs: Any, view: Any, radii: Any, gradients: Any, *rest: Any) -> None:
+    def poisoned(way_back: BlendBackward, *arguments: Any) -> None:
+        original(way_back, *arguments)
         calls.append(1)
         if len(calls) == at_call:
-            gradients[3].fill_(math.nan)
-        original(inputs, view, radii, gradients, *rest)
+            assert way_back.wanted.opacities is not None
+            way_back.wanted.opacities.fill_(math.nan)
 
-    monkeypatch.setattr(cpu_backend, "project_backward", poisoned)
+    monkeypatch.setattr(BlendBackward, "run", poisoned)
 
 
 def rows(folder: Path) -> list[int]:

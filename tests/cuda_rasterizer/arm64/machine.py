@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import cpu_backend, kernel_arguments, native
+from cuda_rasterizer import cpu_backend, cpu_loss, kernel_arguments, native
 from cuda_rasterizer.native_structs import AdamParams
 from tests.child_process import BUSY_SECONDS
 
@@ -148,5 +148,6 @@ def kernels_on(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     with monkeypatch.context() as patch:
         patch.setattr(native, "call", machine.call)
         patch.setattr(cpu_backend, "pointer", machine.pointer)
+        patch.setattr(cpu_loss, "pointer", machine.pointer)
         patch.setattr(kernel_arguments, "pointer", machine.pointer)
         yield

@@ -1,0 +1,79 @@
+"""The photometric loss on the CPU; its memory and arguments serve any number of times."""
+
+import ctypes
+import math
+
+import torch
+from torch import Tensor
+
+from cuda_rasterizer import native
+from cuda_rasterizer.attention import call_in_pieces
+from cuda_rasterizer.kernel_arguments import pointer
+from cuda_rasterizer.native_structs import LossParams
+from cuda_rasterizer.step_guard import LOSS_BIT
+
+CACHE_LINE_NUMBERS = 16
+
+
+class Loss:
+    """The loss of a render and its gradient, as often as it is run.
+
+    `gradient` (h, w, c) or None is overwritten by the next run.
+    """
+
+    def __init__(self, like: Tensor, *, for_backward: bool) -> None:
+        """For renders of the type of `like`."""
+        self.gradient = like.new_empty(0) if for_backward else None
+        self._workspace = like.new_empty(0)
+        self._partials = torch.empty(0, dtype=torch.float64)
+        self._terms = (ctypes.c_double * 4)()
+        self._params = LossParams(terms=ctypes.addressof(self._terms))
+
+    def run(
+        self, render: Tensor, target: Tensor, ssim_weight: float, flags: Tensor | None
+    ) -> Tensor:
+        """The terms (4), anew; notes in `flags` whether the loss is finite."""
+        params, of_bytes = self._params, target.dtype == torch.uint8
+        height, width, channels = render.shape
+        if (params.width, params.height, params.channels) != (width, height, channels):
+            self._resize(width, height, channels)
+        params.render = pointer(render)
+        params.target = None if of_bytes else pointer(target)
+        params.target_bytes = pointer(target) if of_bytes else None
+        params.ssim_weight = ssim_weight
+        call_in_pieces("l1_ssim", render.dtype, params)
+        if flags is not None and not math.isfinite(self._terms[0]):
+            flags[0] |= LOSS_BIT
+        return render.new_tensor(tuple(self._terms))
+
+    def _resize(self, width: int, height: int, channels: int) -> None:
+        params = self._params
+        params.width = params.height = 0  # until there is room
+        strip_width, across = _strips(width, channels)
+        down = -(-height // native.constants()["loss_rows"])
+        stride = _workspace_stride(strip_width * channels, channels)
+        workers = native.thread_count()
+        if self.gradient is not None:
+            params.gradient = pointer(self.gradient.resize_(height, width, channels))
+        params.workspace = pointer(self._workspace.resize_(workers, stride))
+        params.partials = pointer(self._partials.resize_(down * across, 3))
+        params.workspace_stride, params.workers = stride, workers
+        params.strip_width, params.channels = strip_width, channels
+        params.width, params.height = width, height
+
+
+def _strips(width: int, channels: int) -> tuple[int, int]:
+    """Strips as wide as each other, and whole vectors: their width in pixels, and how many."""
+    strips = -(-width * channels // native.constants()["loss_numbers"])
+    strip_width = -(-width // strips // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
+    return strip_width, -(-width // strip_width)
+
+
+def _workspace_stride(numbers: int, channels: int) -> int:
+    """Rows for strips of so many numbers, or a chunk, with two windows and a vector around them."""
+    sizes = native.constants()
+    windows = (4 * sizes["ssim_radius"] + 1) * channels
+    row = max(numbers, sizes["loss_chunk"]) + windows + 2 * CACHE_LINE_NUMBERS
+    # An odd number of cache lines, lest the rows of a column fall into one set of the cache.
+    lines = -(-row // CACHE_LINE_NUMBERS) | 1
+    return sizes["loss_workspace_rows"] * lines * CACHE_LINE_NUMBERS
