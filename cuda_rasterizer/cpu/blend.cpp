@@ -17,24 +17,26 @@ namespace {
 
 // One tile's pixels. Planes are tile_pixels numbers each, vector after vector. A pixel that has stopped, or
 // lies outside the image, has the transmittance 0, so that no splat reaches it; what it had left is in
-// `left`.
-template <typename Real>
+// `left`. Channels is the number of colours, or 0 where only the caller knows (see BackwardState).
+template <typename Real, int Channels>
 struct TileState {
     static constexpr int width = TileGeometry<Real>::width;
 
     alignas(64) Real transmittance[tile_pixels];
+    uint32_t taking[VectorSet<Real>::size];  // a bit for each pixel of a vector that still takes light
+    alignas(64) Real alphas[tile_pixels];    // of the present splat
+    alignas(64) Real fixed_colors[Channels ? Channels * tile_pixels : 1];
     alignas(64) Real left[tile_pixels];
     alignas(64) Real depth[tile_pixels];  // untouched where nobody asks for it
-    Real* color;                          // (channels, tile_pixels), in the worker's workspace
+    Real* workspace;  // the worker's; without a constant number of channels: the colours' planes
     int32_t stops[tile_pixels];
-    uint32_t taking[VectorSet<Real>::size];  // a bit for each pixel of a vector that still takes light
-    VectorSet<Real> live;                    // the vectors with such pixels
+    VectorSet<Real> live;  // the vectors with such pixels
 
     TileState(const TileGeometry<Real>& g, int channels, bool with_depth, int32_t list_length,
               Real* workspace)
-        : color(workspace) {
+        : workspace(workspace) {
         if (with_depth) std::memset(depth, 0, sizeof depth);
-        std::memset(color, 0, size_t(channels) * tile_pixels * sizeof(Real));
+        std::memset(color(0), 0, size_t(channels) * tile_pixels * sizeof(Real));
         std::memset(left, 0, sizeof left);
         for (Real& t : transmittance) t = Real(1);
         for (int32_t& stop : stops) stop = list_length;
@@ -43,6 +45,11 @@ struct TileState {
             live.add(chunk * tile_size, (uint64_t(1) << tile_size) - 1);
         for (int y = 0; y < tile_size && g.cut; ++y)
             for (int x = y < g.rows ? g.columns : 0; x < tile_size; ++x) stop_pixel(g.place(x, y), 0);
+    }
+
+    Real* color(int channel) { return (Channels ? fixed_colors : workspace) + channel * tile_pixels; }
+    const Real* color(int channel) const {
+        return (Channels ? fixed_colors : workspace) + channel * tile_pixels;
     }
 
     // Rare: some pixels of a vector stop before instance k.
@@ -63,20 +70,19 @@ struct TileState {
 
 // Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
 template <typename Real, int Channels, bool Depth>
-inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
-                        const RowDistances<Real>& rows, const Real* color, int channels,
-                        const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
+inline void blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>& vectors,
+                        const SplatRecord<Real>& s, const RowDistances<Real>& rows, const Real* color,
+                        int channels, const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
     using Vector = typename Simd<Real>::Vector;
     const Vector depth = broadcast(s.depth);
     const int colors = Channels ? Channels : channels;
     Vector fixed_colors[Channels ? Channels : 1];
     for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
     // First every alpha, then what follows from it (see backward_splat).
-    Vector alphas[VectorSet<Real>::size];
-    find_alphas(s, g, rows, limits, vectors, alphas);
+    find_alphas(s, g, rows, limits, vectors, reinterpret_cast<Vector*>(state.alphas));
     const auto add = [&](int64_t vector) {
         const int64_t at = vector * g.width;
-        const Vector alpha = alphas[vector], through = Real(1) - alpha;
+        const Vector alpha = load<Vector>(state.alphas + at), through = Real(1) - alpha;
         Vector before = load<Vector>(state.transmittance + at);
         const unsigned stopping = lanes_of(before * through < limits.stop) & state.taking[vector];
         if (stopping) {
@@ -85,7 +91,7 @@ inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, 
         }
         const Vector weight = before * alpha;
         for (int i = 0; i < colors; ++i) {
-            Real* plane = state.color + i * tile_pixels + at;
+            Real* plane = state.color(i) + at;
             const Vector light = Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]);
             store(plane, fused(weight, light, load<Vector>(plane)));
         }
@@ -96,7 +102,7 @@ inline void blend_splat(TileState<Real>& state, const VectorSet<Real>& vectors, 
 }
 
 template <typename Real, int Channels, bool Depth>
-void blend_list(const BlendParams<Real>& p, TileState<Real>& state, const TileGeometry<Real>& g,
+void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, const TileGeometry<Real>& g,
                 int64_t begin, int64_t end) {
     const TileParams<Real>& t = p.tiles;
     const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
@@ -121,8 +127,9 @@ const Real* background_of(const TileParams<Real>& t, int64_t pixel) {
 }
 
 // One vector of pixels, all of them in the image, three colours.
-template <typename Real>
-inline void write_vector(const BlendParams<Real>& p, const TileState<Real>& state, int at, int64_t pixel) {
+template <typename Real, int Channels>
+inline void write_vector(const BlendParams<Real>& p, const TileState<Real, Channels>& state, int at,
+                         int64_t pixel) {
     using Vector = typename Simd<Real>::Vector;
     const Vector left = load<Vector>(state.transmittance + at) + load<Vector>(state.left + at);
     Vector colors[3], behind[3] = {};
@@ -133,8 +140,7 @@ inline void write_vector(const BlendParams<Real>& p, const TileState<Real>& stat
         else
             for (int c = 0; c < 3; ++c) behind[c] = broadcast(background[c]);
     }
-    for (int c = 0; c < 3; ++c)
-        colors[c] = load<Vector>(state.color + c * tile_pixels + at) + left * behind[c];
+    for (int c = 0; c < 3; ++c) colors[c] = load<Vector>(state.color(c) + at) + left * behind[c];
     join_three<Real>(p.color + 3 * pixel, colors);
     store_anywhere(p.alpha + pixel, Real(1) - left);
     if (p.transmittance) store_anywhere(p.transmittance + pixel, left);
@@ -142,26 +148,27 @@ inline void write_vector(const BlendParams<Real>& p, const TileState<Real>& stat
     if (p.stops) std::memcpy(p.stops + pixel, state.stops + at, Simd<Real>::width * sizeof(int32_t));
 }
 
-template <typename Real>
-inline void write_pixel(const BlendParams<Real>& p, const TileState<Real>& state, int at, int64_t pixel) {
+template <typename Real, int Channels>
+inline void write_pixel(const BlendParams<Real>& p, const TileState<Real, Channels>& state, int at,
+                        int64_t pixel) {
     const int channels = p.tiles.channels;
     const Real left = state.transmittance[at] + state.left[at];
     const Real* background = background_of(p.tiles, pixel);
     for (int c = 0; c < channels; ++c)
-        p.color[pixel * channels + c] =
-            state.color[c * tile_pixels + at] + (background ? left * background[c] : Real(0));
+        p.color[pixel * channels + c] = state.color(c)[at] + (background ? left * background[c] : Real(0));
     p.alpha[pixel] = Real(1) - left;
     if (p.transmittance) p.transmittance[pixel] = left;
     if (p.depth) p.depth[pixel] = state.depth[at];
     if (p.stops) p.stops[pixel] = state.stops[at];
 }
 
-template <typename Real>
-void write_tile(const BlendParams<Real>& p, const TileState<Real>& state, const TileGeometry<Real>& g) {
+template <typename Real, int Channels>
+void write_tile(const BlendParams<Real>& p, const TileState<Real, Channels>& state,
+                const TileGeometry<Real>& g) {
     for (int y = 0; y < g.rows; ++y) {
         const int64_t row = int64_t(g.y0 + y) * p.tiles.width + g.x0;
         int x = 0;
-        for (; p.tiles.channels == 3 && x + g.width <= g.columns; x += g.width)
+        for (; Channels == 3 && x + g.width <= g.columns; x += g.width)
             write_vector(p, state, g.place(x, y), row + x);
         for (; x < g.columns; ++x) write_pixel(p, state, g.place(x, y), row + x);
     }
@@ -172,8 +179,8 @@ void blend_tile(const BlendParams<Real>& p, int tile, int worker) {
     const TileParams<Real>& t = p.tiles;
     const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
     const TileGeometry<Real> geometry(tile, t.width, t.height);
-    TileState<Real> state(geometry, t.channels, Depth, int32_t(end - begin),
-                          t.workspace + worker * t.workspace_stride);
+    TileState<Real, Channels> state(geometry, t.channels, Depth, int32_t(end - begin),
+                                    t.workspace + worker * t.workspace_stride);
     blend_list<Real, Channels, Depth>(p, state, geometry, begin, end);
     write_tile(p, state, geometry);
 }

@@ -40,11 +40,11 @@ struct ColorsOnly {
 
 // One splat in one tile, into its slot. Sums have a lane for each column of a vector.
 template <typename Real, int Channels, typename Wanted>
-[[gnu::always_inline]] inline void backward_splat(BackwardState<Real>& state, const VectorSet<Real>& vectors,
-                                                  const SplatRecord<Real>& s, const RowDistances<Real>& rows,
-                                                  const Real* color, int channels,
-                                                  const TileGeometry<Real>& g, const Limits<Real>& limits,
-                                                  int32_t k, Real* slot) {
+[[gnu::always_inline]] inline void backward_splat(BackwardState<Real, Channels>& state,
+                                                  const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
+                                                  const RowDistances<Real>& rows, const Real* color,
+                                                  int channels, const TileGeometry<Real>& g,
+                                                  const Limits<Real>& limits, int32_t k, Real* slot) {
     using Vector = typename Simd<Real>::Vector;
     using Mask = typename Simd<Real>::Mask;
     const int colors = Channels ? Channels : channels;
@@ -52,36 +52,37 @@ template <typename Real, int Channels, typename Wanted>
     for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
     // With a constant number of them the sums stay in registers.
     const auto color_sum = [&](int i) -> Vector& {
-        return Channels ? fixed_sums[Channels ? i : 0] : reinterpret_cast<Vector*>(state.sums)[i];
+        return Channels ? fixed_sums[Channels ? i : 0]
+                        : reinterpret_cast<Vector*>(state.workspace + channels * tile_pixels)[i];
     };
     for (int i = 0; i < colors; ++i) color_sum(i) = Vector{};
     // Of each chunk, whose columns share their distance x: w summed over its rows, that sum summed as it
     // grew, and that one in turn. The moments along y follow from them (see below).
     Vector once[g.chunks], twice[g.chunks], thrice[g.chunks];
     Vector depth_sum{}, absolute_x{}, absolute_y{};
-    const Mask place = Mask{} + k;
+    const Mask behind_place = Mask{} + (k + 1);
     // First every alpha, then what follows from it: the machine looks only so far ahead, and each half being
     // short, it has the next vectors under way while one waits for its exponential.
-    Vector values[VectorSet<Real>::size];
-    find_alphas(s, g, rows, limits, vectors, values);
+    find_alphas(s, g, rows, limits, vectors, reinterpret_cast<Vector*>(state.alphas));
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
         const Vector x = g.distances(s.mean_x, chunk);
         Vector w_sum{}, w_sums{}, w_sums_sums{};
         vectors.for_each_between(chunk, [&](int64_t vector) {
             const int64_t at = vector * g.width;
-            const auto waits = place < load<Mask>(state.stops + at);
-            const Vector value = where(waits, values[vector]);
+            const auto stopped = behind_place > load<Mask>(state.stops + at);
+            const Vector value = where(~stopped, load<Vector>(state.alphas + at));
             const Vector inverse = Real(1) / (Real(1) - value);
             const Vector before = load<Vector>(state.transmittance + at) * inverse;
             const Vector weight = before * value;
             store(state.transmittance + at, before);
 
-            Vector along = load<Vector>(state.grad_alpha + at);
+            Vector along{};
             for (int i = 0; i < colors; ++i) {
-                const Vector grad = load<Vector>(state.grad_color + i * tile_pixels + at);
+                const Vector grad = load<Vector>(state.grad_color(i) + at);
                 color_sum(i) = fused(weight, grad, color_sum(i));
                 if (!Wanted::geometry) continue;
-                along = fused(Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]), grad, along);
+                const Vector light = Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]);
+                along = i == 0 ? light * grad : fused(light, grad, along);
             }
             if (!Wanted::geometry) return;
             if (Wanted::depth) {
@@ -145,9 +146,10 @@ template <typename Real, int Channels, typename Wanted>
 constexpr int64_t lookahead = 6;
 
 template <typename Real, int Channels, typename Wanted>
-void backward_list(const BlendBackwardParams<Real>& p, BackwardState<Real>& state,
-                   const TileGeometry<Real>& g, int64_t begin, int64_t end) {
+void backward_tile(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& g, int64_t begin,
+                   int64_t end, Real* workspace) {
     const TileParams<Real>& t = p.tiles;
+    BackwardState<Real, Channels> state(p, g, workspace);
     const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
     const Limits<Real> limits(t.cutoffs);
     for (int64_t k = end - 1; k >= begin; --k) {
@@ -193,16 +195,16 @@ void fetch_pixels(const BlendBackwardParams<Real>& p, const TileGeometry<Real>& 
 }
 
 template <typename Real>
-using ListFunction = void (*)(const BlendBackwardParams<Real>&, BackwardState<Real>&,
-                              const TileGeometry<Real>&, int64_t, int64_t);
+using TileFunction = void (*)(const BlendBackwardParams<Real>&, const TileGeometry<Real>&, int64_t, int64_t,
+                              Real*);
 
 template <typename Real, int Channels>
-ListFunction<Real> list_function(bool geometry, bool depth, bool absolute) {
-    if (!geometry) return backward_list<Real, Channels, ColorsOnly>;
-    if (depth && absolute) return backward_list<Real, Channels, Everything>;
-    if (depth) return backward_list<Real, Channels, GeometryAndDepth>;
-    if (absolute) return backward_list<Real, Channels, GeometryAndAbsolute>;
-    return backward_list<Real, Channels, Geometry>;
+TileFunction<Real> tile_function(bool geometry, bool depth, bool absolute) {
+    if (!geometry) return backward_tile<Real, Channels, ColorsOnly>;
+    if (depth && absolute) return backward_tile<Real, Channels, Everything>;
+    if (depth) return backward_tile<Real, Channels, GeometryAndDepth>;
+    if (absolute) return backward_tile<Real, Channels, GeometryAndAbsolute>;
+    return backward_tile<Real, Channels, Geometry>;
 }
 
 // The background shows through by what transmittance the splats leave.
@@ -298,8 +300,8 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
     const bool absolute = p.absolute_gradient != nullptr;
     const bool depth = p.grad_depth != nullptr;
     const bool geometry = absolute || p.grad_means_2d || p.grad_conics || p.grad_opacities || p.grad_depths;
-    const ListFunction<Real> backward = t.channels == 3 ? list_function<Real, 3>(geometry, depth, absolute)
-                                                        : list_function<Real, 0>(geometry, depth, absolute);
+    const TileFunction<Real> backward = t.channels == 3 ? tile_function<Real, 3>(geometry, depth, absolute)
+                                                        : tile_function<Real, 0>(geometry, depth, absolute);
     const bool splats = geometry || p.grad_colors;
     const int tiles = ((t.width + tile_size - 1) / tile_size) * ((t.height + tile_size - 1) / tile_size);
     const auto do_tile = [&](int64_t index, int worker) {
@@ -309,8 +311,7 @@ void blend_backward(const BlendBackwardParams<Real>& p) {
         const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
         if (!splats || begin == end) return;
         fetch_pixels(p, g);
-        BackwardState<Real> state(p, g, t.workspace + worker * t.workspace_stride);
-        backward(p, state, g, begin, end);
+        backward(p, g, begin, end, t.workspace + worker * t.workspace_stride);
     };
     Pieces pieces(p.pieces);
     if (!pieces.loop(tiles, t.workers, do_tile)) return;
