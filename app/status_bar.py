@@ -26,7 +26,7 @@ from engine.settings import Settings
 from engine.training.schedule import halvings
 
 REFRESH_MS = 500
-NOTICE_S = 8.0
+NOTICE_S, LETTERS_A_SECOND = 8.0, 12.0  # at least; and how fast one reads beside other things
 STATE_NAMES = {
     State.EMPTY: "No scene",
     State.LOADING: "Loading",
@@ -136,12 +136,13 @@ class StatusBar(QWidget):
         self._cap_reached = reached
 
     def show_notice(self, text: str) -> None:
-        """A quiet word that goes away by itself."""
+        """A quiet word that goes away by itself, once there was time to read it."""
         metrics = self.notice.fontMetrics()
         room = max(160, self.width() // 2)
         self.notice.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
         self.notice.setToolTip(text)
-        self._notice_timer.start(int(NOTICE_S * 1000))
+        seconds = max(NOTICE_S, len(text) / LETTERS_A_SECOND)
+        self._notice_timer.start(int(seconds * 1000))
 
     def eta_seconds(self) -> float:
         """Seconds to the last iteration; NaN when not known."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QEvent, QObject
@@ -12,7 +13,8 @@ from app.status_bar import StatusBar
 from engine.gpu_readings import GpuReading
 from engine.messages import Saved, State
 from engine.settings import Settings
-from tests.app.panels.engine_events import run_started, stepped
+from engine.size_advice import size_advice
+from tests.app.panels.engine_events import camera, run_started, stepped
 from tests.settling import settle, show
 
 
@@ -95,3 +97,16 @@ def test_a_new_line_does_not_have_the_window_laid_out(bar, qtbot):
     assert f"{80:.1f} steps/s" in bar.facts.text()
     assert layouts.count == 0
     bar.setParent(None)  # the fixture closes it
+
+
+def test_of_large_photos_a_window_of_1280_shows_what_to_do_and_the_tooltip_all(bar, qtbot):
+    lens = camera(1_536, 1_024)
+    photos = [SimpleNamespace(camera=lens, held_out=False)]
+    advice = size_advice(SimpleNamespace(photos=photos), "cpu")
+    bar.resize(1280, 26)
+    bar.show_notice(advice)
+    assert "are slow without a GPU: set resolution to 384 (the width) and" in bar.notice.text()
+    assert bar.notice.toolTip() == advice
+    assert bar._notice_timer.interval() > 10_000  # as long as it takes to read
+    bar.show_notice("Saved.")
+    assert bar._notice_timer.interval() == 8_000
