@@ -2,6 +2,9 @@
 
 Set before anything slow is imported, so no Qt here, and not even `typing`. Once the program's loop
 is about to turn, `interrupts` takes over: it closes the window, which saves first.
+
+The first tenths of a second, in which Python starts itself, nobody can answer for: Ctrl+C is an
+exception there, which ends the program with a traceback, or is lost where Python may raise none.
 """
 
 import os
@@ -41,9 +44,14 @@ def pass_over() -> None:
 
 
 def _end(number: int, frame: object) -> None:
+    """At once, for nothing is open that would be lost.
+
+    An exception would be passed over where it comes while an import lock is let go, once in some
+    hundred times: the program would say that it was interrupted, and go on.
+    """
     if number == signal.SIGINT:
         try:  # noqa: SIM105  contextlib takes longer to import than all else here
             os.write(_STANDARD_ERROR, b"splatscope: interrupted.\n")
         except OSError:  # it is closed: nobody wants to know
             pass
-    raise SystemExit(exit_code(number))
+    os._exit(exit_code(number))

@@ -142,6 +142,23 @@ def test_ctrl_c_before_the_command_line_is_imported_is_told_as_later() -> None:
     assert (ended.returncode, ended.stderr) == (130, "splatscope: interrupted.\n")
 
 
+def test_ctrl_c_ends_the_start_also_where_python_passes_exceptions_over() -> None:
+    """As where an import lock is let go: in what is called when a thing nobody holds goes."""
+    program = (
+        "import os, signal, weakref\n"
+        "from app.start_signals import end_the_start\n"
+        "end_the_start()\n"
+        "class Lock: pass\n"
+        "lock = Lock()\n"
+        "watch = weakref.ref(lock, lambda gone: os.kill(os.getpid(), signal.SIGINT))\n"
+        "del lock\n"
+        "print('went on')\n"
+    )
+    ended = run_python("-c", program)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "splatscope: interrupted.\n"
+
+
 def test_little_is_imported_before_ctrl_c_is_heeded() -> None:
     """Python's own start aside: Ctrl+C would print a traceback of whatever is being imported."""
     program = "import sys, app.__main__; print('typing' in sys.modules, 're' in sys.modules)"
