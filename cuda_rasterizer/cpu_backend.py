@@ -282,6 +282,7 @@ class BlendBackward:
         workspace = _tile_workspace(colors, colors.shape[1])
         self._colors, self.wanted, self._absolute = colors, wanted, absolute_gradient
         self._alive = workspace
+        self._slots = colors.new_empty(0)
         self._params = BlendBackwardParams(
             tiles=_tiles(colors, cutoffs, workspace),
             grad_means_2d=pointer(wanted.means_2d),
@@ -304,7 +305,7 @@ class BlendBackward:
         slot_size = native.constants()["slot_moments"] + colors.shape[1]
         slot_size += 1 if gradients[2] is not None else 0
         slot_size += 2 if self._absolute is not None else 0
-        slots = colors.new_empty(saved.instance_splats.shape[0], slot_size)
+        slots = self._slots.resize_(saved.instance_splats.shape[0], slot_size)
         height, width = saved.transmittance.shape
         is_constant = behind is not None and behind.dim() == 1
         tiles = saved.tile_order.shape[0]
@@ -319,6 +320,10 @@ class BlendBackward:
         params.slot_size = slot_size
         params.tile_partials = pointer(partials)
         call_in_pieces("blend_backward", colors.dtype, params)
+
+    def give_back(self) -> None:
+        """Free the largest of its memory; the next run takes it anew."""
+        self._slots = self._colors.new_empty(0)
 
 
 def blend_backward(

@@ -1,6 +1,7 @@
 """The photometric loss on the CPU; its memory and arguments serve any number of times."""
 
 import ctypes
+import functools
 import math
 
 import torch
@@ -49,31 +50,27 @@ class Loss:
     def _resize(self, width: int, height: int, channels: int) -> None:
         params = self._params
         params.width = params.height = 0  # until there is room
-        strip_width, across = _strips(width, channels)
-        down = -(-height // native.constants()["loss_rows"])
-        stride = _workspace_stride(strip_width * channels, channels)
+        strip_width, tasks, stride = _strips(width, height, channels)
         workers = native.thread_count()
         if self.gradient is not None:
             params.gradient = pointer(self.gradient.resize_(height, width, channels))
         params.workspace = pointer(self._workspace.resize_(workers, stride))
-        params.partials = pointer(self._partials.resize_(down * across, 3))
+        params.partials = pointer(self._partials.resize_(tasks, 3))
         params.workspace_stride, params.workers = stride, workers
         params.strip_width, params.channels = strip_width, channels
         params.width, params.height = width, height
 
 
-def _strips(width: int, channels: int) -> tuple[int, int]:
-    """Strips as wide as each other, and whole vectors: their width in pixels, and how many."""
-    strips = -(-width * channels // native.constants()["loss_numbers"])
-    strip_width = -(-width // strips // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
-    return strip_width, -(-width // strip_width)
-
-
-def _workspace_stride(numbers: int, channels: int) -> int:
-    """Rows for strips of so many numbers, or a chunk, with two windows and a vector around them."""
+@functools.lru_cache(maxsize=512)
+def _strips(width: int, height: int, channels: int) -> tuple[int, int, int]:
+    """Width in pixels of strips that are equal and whole vectors; tasks; a worker's numbers."""
     sizes = native.constants()
+    strips = -(-width * channels // sizes["loss_numbers"])
+    strip_width = -(-width // strips // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
+    tasks = -(-height // sizes["loss_rows"]) * -(-width // strip_width)
+    # Rows for a strip, or a chunk of it, with two windows and a vector around them.
     windows = (4 * sizes["ssim_radius"] + 1) * channels
-    row = max(numbers, sizes["loss_chunk"]) + windows + 2 * CACHE_LINE_NUMBERS
+    row = max(strip_width * channels, sizes["loss_chunk"]) + windows + 2 * CACHE_LINE_NUMBERS
     # An odd number of cache lines, lest the rows of a column fall into one set of the cache.
     lines = -(-row // CACHE_LINE_NUMBERS) | 1
-    return sizes["loss_workspace_rows"] * lines * CACHE_LINE_NUMBERS
+    return strip_width, tasks, sizes["loss_workspace_rows"] * lines * CACHE_LINE_NUMBERS

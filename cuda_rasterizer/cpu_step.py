@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int32
 
 
-# With more splats a step takes so long that a millisecond is little, and its memory, some 400 bytes
+# With more splats a step takes so long that a millisecond is little, and its memory, some 500 bytes
 # a splat, is wanted for views and a refine.
-MOST_KEPT = 150_000
+MOST_KEPT = 100_000
 
 
 class CpuPicture:
@@ -76,7 +76,7 @@ class CpuPicture:
         return (
             all(getattr(splats, name) is getattr(before, name) for name in GRADIENTS)
             and (view.sh_degree, view.antialiased) == (drawn.sh_degree, drawn.antialiased)
-            and view.cutoffs == drawn.cutoffs
+            and view.cutoffs is drawn.cutoffs
             and rest_learns == self._rest_learns
             and guard is self._guard
             and native.thread_count() == self._threads
@@ -101,9 +101,9 @@ class CpuPicture:
         if saved is None:
             raise RasterizerError("this picture has been differentiated, or was never finished")
         self._blend_backward.run(saved, self._background, (grad_color.contiguous(), None, None))
-        del saved  # before gradients are made: with them it would be the most of a step
         flat, splats = self._flat, self._splats
         if self._gradients is None:
+            self._blend_backward.give_back()  # with gradients it would be the most of a step
             self._gradients = empty_splat_gradients(splats, self._rest_learns)
             incoming = (flat.means_2d, flat.conics, None, flat.opacities, flat.colors)
             self._project_backward = project_backward_params(

@@ -66,4 +66,4 @@ def _is_broken(numbers: Tensor) -> Bool[Tensor, ""]:
 
 def not_finite(flags: int) -> tuple[str, ...]:
     """What the bits of `StepGuard.flags[0]` stand for: `LOSS` first, then of `GRADIENTS`."""
-    return tuple(name for name in (LOSS, *GRADIENTS) if flags & _BITS[name])
+    return tuple(name for name in (LOSS, *GRADIENTS) if flags & _BITS[name]) if flags else ()

@@ -4,6 +4,7 @@ Serves a running training as well as a splat file from disk; draws no random num
 nothing for autograd.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -30,7 +31,13 @@ def training_background(settings: Settings, random: torch.Generator) -> Float[Te
     """What lies behind them in one training step, on the CPU; draws only when it is random."""
     if settings.loss.background == "random":
         return torch.rand(3, generator=random)
-    return torch.tensor(evaluation_background(settings))
+    return _constant(evaluation_background(settings))
+
+
+@functools.cache
+def _constant(color: Color) -> Float[Tensor, "3"]:
+    """One tensor for all steps; not to be written."""
+    return torch.tensor(color)
 
 
 def evaluate(

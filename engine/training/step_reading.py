@@ -55,7 +55,7 @@ class StepNumbers:
 def step_result(facts: StepFacts, found: StepReading, notices: Sequence[str]) -> StepResult:
     """The whole of what is told about a step."""
     return StepResult(
-        **{field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)},
+        **vars(facts),
         loss=found.loss,
         l1=found.l1,
         ssim=found.ssim,
