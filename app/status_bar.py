@@ -138,7 +138,7 @@ class StatusBar(QWidget):
     def show_notice(self, text: str) -> None:
         """A quiet word that goes away by itself, once there was time to read it."""
         metrics = self.notice.fontMetrics()
-        room = max(160, self.width() // 2)
+        room = max(160, self.width() * 3 // 5)
         self.notice.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
         self.notice.setToolTip(text)
         seconds = max(NOTICE_S, len(text) / LETTERS_A_SECOND)

@@ -99,7 +99,7 @@ def test_a_new_line_does_not_have_the_window_laid_out(bar, qtbot):
     bar.setParent(None)  # the fixture closes it
 
 
-def test_of_large_photos_a_window_of_1280_shows_what_to_do_and_the_tooltip_all(bar, qtbot):
+def test_of_large_photos_a_narrow_window_shows_what_to_do_and_the_tooltip_all(bar, qtbot):
     lens = camera(1_536, 1_024)
     photos = [SimpleNamespace(camera=lens, held_out=False)]
     advice = size_advice(SimpleNamespace(photos=photos), "cpu")
@@ -108,5 +108,8 @@ def test_of_large_photos_a_window_of_1280_shows_what_to_do_and_the_tooltip_all(b
     assert "are slow without a GPU: set resolution to 384 (the width) and" in bar.notice.text()
     assert bar.notice.toolTip() == advice
     assert bar._notice_timer.interval() > 10_000  # as long as it takes to read
+    bar.resize(900, 26)
+    bar.show_notice(advice)
+    assert "set resolution to 384" in bar.notice.text()
     bar.show_notice("Saved.")
     assert bar._notice_timer.interval() == 8_000
