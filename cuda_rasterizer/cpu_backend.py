@@ -49,6 +49,7 @@ class TileLists:
     tile_order: Tensor
     instance_splats: Tensor
     instance_slots: Tensor | None
+    touches: Tensor | None
 
 
 class BlendSaved(NamedTuple):
@@ -60,6 +61,7 @@ class BlendSaved(NamedTuple):
     tile_order: Tensor
     instance_splats: Tensor
     instance_slots: Tensor
+    touches: Tensor
     transmittance: Tensor
     stops: Tensor
 
@@ -110,6 +112,7 @@ class Binning:
         self._tile_offsets = _integers(0, dtype=torch.int64)
         self._instance_splats = _integers(0)
         self._instance_slots = _integers(0, dtype=torch.int64) if for_backward else None
+        self._touches = _integers(0) if for_backward else None
         self._totals = (ctypes.c_int64 * 2)()
         self._alive = projected, sort_keys, order
         self._params = BinParams(
@@ -141,10 +144,12 @@ class Binning:
         if self._instance_slots is not None:
             self._instance_slots.resize_(instances)
             params.instance_slots = pointer(self._instance_slots)
+        if self._touches is not None:
+            self._touches.resize_(instances, native.constants()["touch_numbers"])
         call_in_pieces("bin_fill", dtype, params)
         return TileLists(
             *(self._records, self._splat_offsets, self._tile_offsets, self._tile_order),
-            *(self._instance_splats, self._instance_slots),
+            *(self._instance_splats, self._instance_slots, self._touches),
         )
 
     def _resize(self, width: int, height: int) -> None:
@@ -193,6 +198,7 @@ def _hand_over(
     tiles.tile_offsets = pointer(lists.tile_offsets)
     tiles.tile_order = pointer(lists.tile_order)
     tiles.instance_splats = pointer(lists.instance_splats)
+    tiles.touches = pointer(lists.touches)
     tiles.background = pointer(background)
     tiles.background_per_pixel = int(background is not None and background.dim() == 3)
     tiles.width, tiles.height = width, height
@@ -231,11 +237,14 @@ class Compositing:
             self._resize(width, height, tiles.channels)
         _hand_over(tiles, lists, background, width, height)
         call_in_pieces("blend", self.color.dtype, params)
-        if self._transmittance is None or self._stops is None or lists.instance_slots is None:
+        if self._transmittance is None or self._stops is None:
             return None
+        assert lists.instance_slots is not None
+        assert lists.touches is not None
         return BlendSaved(
             *(lists.records, lists.splat_offsets, lists.tile_offsets, lists.tile_order),
-            *(lists.instance_splats, lists.instance_slots, self._transmittance, self._stops),
+            *(lists.instance_splats, lists.instance_slots, lists.touches),
+            *(self._transmittance, self._stops),
         )
 
     def _resize(self, width: int, height: int, channels: int) -> None:

@@ -142,6 +142,7 @@ class TileParams(ctypes.Structure):
         ("tile_offsets", c_void_p),
         ("tile_order", c_void_p),
         ("instance_splats", c_void_p),
+        ("touches", c_void_p),
         ("workspace", c_void_p),
         ("workspace_stride", c_int64),
         ("count", c_int64),

@@ -134,14 +134,19 @@ inline void alphas_by_products(const SplatRecord<Real>& s, const TileGeometry<Re
     }
 }
 
+// How a splat's alphas in a tile are found: by exponentials, by products in the whole tile, or else by
+// products on both sides of the row of this number.
+constexpr int by_exponentials = 0, by_products_everywhere = tile_size;
+
 // The alphas of a splat in some vectors of a tile and in those between them, each at the place of its number;
 // others may be written too. They are limited to the ceiling, and 0 where the splat does not count: a
-// decision that forward and backward must take alike, bit for bit. So how they are found depends on nothing
-// but the splat and the tile, not even on how wide a vector is. The splat must touch the tile.
+// decision that forward and backward must take alike, bit for bit. So how they are found, which is returned,
+// depends on nothing but the splat and the tile, not even on how wide a vector is. The splat must touch the
+// tile.
 template <typename Real>
-inline void find_alphas(const SplatRecord<Real>& s, const TileGeometry<Real>& g,
-                        const RowDistances<Real>& rows, const Limits<Real>& limits,
-                        const VectorSet<Real>& vectors, typename Simd<Real>::Vector* alphas) {
+inline int find_alphas(const SplatRecord<Real>& s, const TileGeometry<Real>& g,
+                       const RowDistances<Real>& rows, const Limits<Real>& limits,
+                       const VectorSet<Real>& vectors, typename Simd<Real>::Vector* alphas) {
     using Vector = typename Simd<Real>::Vector;
     constexpr int half = tile_size / 2, quarter = tile_size / 4;
     const Vector reach = broadcast(s.reach_y);
@@ -157,13 +162,50 @@ inline void find_alphas(const SplatRecord<Real>& s, const TileGeometry<Real>& g,
     // A splat in few pixels is better off without the others' products.
     if (count <= half) {
         const int middle = (first < half ? first : half) + quarter;
-        if (covered >= Real(quarter * tile_size) && changes_slowly<Real, quarter>(s, g, middle))
-            return alphas_by_products<Real, quarter>(s, g, limits, middle, alphas);
+        if (covered >= Real(quarter * tile_size) && changes_slowly<Real, quarter>(s, g, middle)) {
+            alphas_by_products<Real, quarter>(s, g, limits, middle, alphas);
+            return middle;
+        }
     } else if (covered >= Real(half * tile_size) && changes_slowly<Real, half>(s, g, half)) {
-        return alphas_by_products<Real, half>(s, g, limits, half, alphas);
+        alphas_by_products<Real, half>(s, g, limits, half, alphas);
+        return by_products_everywhere;
     }
     alphas_by_exponentials(s, g, rows, limits, vectors, alphas);
+    return by_exponentials;
 }
+
+// The same alphas once more, by the way that the first time has taken.
+template <typename Real>
+[[gnu::noinline]] void find_alphas_again(int way, const SplatRecord<Real>& s, const TileGeometry<Real>& g,
+                                         const Limits<Real>& limits, const VectorSet<Real>& vectors,
+                                         typename Simd<Real>::Vector* alphas) {
+    if (way == by_exponentials)
+        alphas_by_exponentials(s, g, RowDistances<Real>(s, g), limits, vectors, alphas);
+    else if (way == by_products_everywhere)
+        alphas_by_products<Real, tile_size / 2>(s, g, limits, tile_size / 2, alphas);
+    else
+        alphas_by_products<Real, tile_size / 4>(s, g, limits, way, alphas);
+}
+
+// What forward notes about a splat in a tile so that backward need not find it again.
+template <typename Real>
+struct Touch {
+    static constexpr int word_count = (VectorSet<Real>::size + 31) / 32;
+    uint32_t words[word_count];  // the vectors that it touched, at least those in which a pixel took light
+    int32_t way;
+
+    void note(const VectorSet<Real>& vectors) {
+        for (int i = 0; i < word_count; ++i) words[i] = uint32_t(vectors.words[i / 2] >> i % 2 * 32);
+    }
+    VectorSet<Real> vectors() const {
+        VectorSet<Real> set;
+        for (int i = 0; i < word_count; ++i) set.words[i / 2] |= uint64_t(words[i]) << i % 2 * 32;
+        return set;
+    }
+};
+static_assert(sizeof(Touch<float>) <= touch_numbers * sizeof(int32_t) &&
+                  sizeof(Touch<double>) <= touch_numbers * sizeof(int32_t),
+              "notes are sized by touch_numbers");
 
 }  // namespace SPLATSCOPE_ISA
 }  // namespace splatscope

@@ -68,24 +68,25 @@ struct TileState {
     }
 };
 
-// Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
+// Adds one splat to some vectors; how its alphas were found is returned. Channels is the number of colours,
+// or 0 where only `channels` knows.
 template <typename Real, int Channels, bool Depth>
-inline void blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>& vectors,
-                        const SplatRecord<Real>& s, const RowDistances<Real>& rows, const Real* color,
-                        int channels, const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
+inline int blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>& vectors,
+                       const SplatRecord<Real>& s, const RowDistances<Real>& rows, const Real* color,
+                       int channels, const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
     using Vector = typename Simd<Real>::Vector;
     const Vector depth = broadcast(s.depth);
     const int colors = Channels ? Channels : channels;
     Vector fixed_colors[Channels ? Channels : 1];
     for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
     // First every alpha, then what follows from it (see backward_splat).
-    find_alphas(s, g, rows, limits, vectors, reinterpret_cast<Vector*>(state.alphas));
+    const int way = find_alphas(s, g, rows, limits, vectors, reinterpret_cast<Vector*>(state.alphas));
     const auto add = [&](int64_t vector) {
         const int64_t at = vector * g.width;
         const Vector alpha = load<Vector>(state.alphas + at), through = Real(1) - alpha;
         Vector before = load<Vector>(state.transmittance + at);
         const unsigned stopping = lanes_of(before * through < limits.stop) & state.taking[vector];
-        if (stopping) {
+        if (__builtin_expect(stopping != 0, 0)) {  // out of the way, so that the others do not jump
             state.stop_pixels(vector, stopping, k);
             before = load<Vector>(state.transmittance + at);
         }
@@ -99,6 +100,7 @@ inline void blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>&
         store(state.transmittance + at, before * through);
     };
     for (int chunk = 0; chunk < g.chunks; ++chunk) vectors.for_each_between(chunk, add);
+    return way;
 }
 
 template <typename Real, int Channels, bool Depth>
@@ -107,6 +109,7 @@ void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, co
     const TileParams<Real>& t = p.tiles;
     const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
     const Limits<Real> limits(t.cutoffs);
+    auto* const touches = reinterpret_cast<Touch<Real>*>(t.touches);
     for (int64_t k = begin; k < end && !state.live.is_empty(); ++k) {
         const int32_t splat = t.instance_splats[k];
         if (k + 8 < end) __builtin_prefetch(records + t.instance_splats[k + 8]);
@@ -114,9 +117,11 @@ void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, co
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
         const RowDistances<Real> rows(s, g);
         const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
+        if (touches) touches[k].note(vectors);
         if (vectors.is_empty()) continue;
-        blend_splat<Real, Channels, Depth>(state, vectors, s, rows, color, t.channels, g, limits,
-                                           int32_t(k - begin));
+        const int way = blend_splat<Real, Channels, Depth>(state, vectors, s, rows, color, t.channels, g,
+                                                           limits, int32_t(k - begin));
+        if (touches) touches[k].way = way;
     }
 }
 

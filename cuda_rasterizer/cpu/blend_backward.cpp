@@ -42,9 +42,9 @@ struct ColorsOnly {
 template <typename Real, int Channels, typename Wanted>
 [[gnu::always_inline]] inline void backward_splat(BackwardState<Real, Channels>& state,
                                                   const VectorSet<Real>& vectors, const SplatRecord<Real>& s,
-                                                  const RowDistances<Real>& rows, const Real* color,
-                                                  int channels, const TileGeometry<Real>& g,
-                                                  const Limits<Real>& limits, int32_t k, Real* slot) {
+                                                  int way, const Real* color, int channels,
+                                                  const TileGeometry<Real>& g, const Limits<Real>& limits,
+                                                  int32_t k, Real* slot) {
     using Vector = typename Simd<Real>::Vector;
     using Mask = typename Simd<Real>::Mask;
     const int colors = Channels ? Channels : channels;
@@ -63,7 +63,7 @@ template <typename Real, int Channels, typename Wanted>
     const Mask behind_place = Mask{} + (k + 1);
     // First every alpha, then what follows from it: the machine looks only so far ahead, and each half being
     // short, it has the next vectors under way while one waits for its exponential.
-    find_alphas(s, g, rows, limits, vectors, reinterpret_cast<Vector*>(state.alphas));
+    find_alphas_again(way, s, g, limits, vectors, reinterpret_cast<Vector*>(state.alphas));
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
         const Vector x = g.distances(s.mean_x, chunk);
         Vector w_sum{}, w_sums{}, w_sums_sums{};
@@ -99,7 +99,7 @@ template <typename Real, int Channels, typename Wanted>
             w_sums += w_sum;
             w_sums_sums += w_sums;
             if (Wanted::absolute) {
-                const Real y = rows.y[vector - chunk * tile_size];
+                const Real y = g.row_centers[vector - chunk * tile_size] - s.mean_y;
                 // The exponent's slope along each axis, times w; signs do not matter.
                 const Vector x_slope = w * fused(broadcast(2 * s.a), x, broadcast(s.b * y));
                 const Vector y_slope = w * fused(broadcast(s.b), x, broadcast(2 * s.c * y));
@@ -115,7 +115,7 @@ template <typename Real, int Channels, typename Wanted>
     for (int chunk = 0; Wanted::geometry && chunk < g.chunks; ++chunk) {
         // A row d rows before the one behind the last, at `end`, was counted d times in `twice` and
         // d (d + 1) / 2 times in `thrice`; its y is end - d.
-        const Real end = rows.y[0] + Real(vectors.rows_end(chunk));
+        const Real end = g.row_centers[0] - s.mean_y + Real(vectors.rows_end(chunk));
         const Vector x = g.distances(s.mean_x, chunk), w = once[chunk], wd = twice[chunk];
         const Vector wdd = thrice[chunk] + thrice[chunk] - wd, wx = w * x, wy = end * w - wd;
         w_sum += w;
@@ -152,6 +152,7 @@ void backward_tile(const BlendBackwardParams<Real>& p, const TileGeometry<Real>&
     BackwardState<Real, Channels> state(p, g, workspace);
     const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
     const Limits<Real> limits(t.cutoffs);
+    const auto* const touches = reinterpret_cast<const Touch<Real>*>(t.touches);
     for (int64_t k = end - 1; k >= begin; --k) {
         const int32_t splat = t.instance_splats[k];
         Real* slot = p.slots + p.instance_slots[k] * p.slot_size;
@@ -162,15 +163,14 @@ void backward_tile(const BlendBackwardParams<Real>& p, const TileGeometry<Real>&
         }
         if (place < state.next_stop) state.wake_vectors(place);
         const SplatRecord<Real>& s = records[splat];
-        const RowDistances<Real> rows(s, g);
-        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
+        const VectorSet<Real> vectors = touches[k].vectors() & state.live;
         if (vectors.is_empty()) {
             std::memset(slot, 0, size_t(p.slot_size) * sizeof(Real));
             continue;
         }
         const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        backward_splat<Real, Channels, Wanted>(state, vectors, s, rows, color, t.channels, g, limits, place,
-                                               slot);
+        backward_splat<Real, Channels, Wanted>(state, vectors, s, touches[k].way, color, t.channels, g,
+                                               limits, place, slot);
     }
 }
 

@@ -33,6 +33,9 @@ constexpr int record_size = 16;
 // Channels that fit into the record; wider colours are read from their own array.
 constexpr int record_channels = 4;
 
+// Numbers of 32 bits, at most, that the CPU's forward notes about a splat in a tile for backward (see Touch).
+constexpr int touch_numbers = 5;
+
 // What one splat gathers in one tile: six moments, the channels, then as asked for depth and two absolute
 // sums.
 constexpr int slot_moments = 6;

@@ -131,6 +131,7 @@ struct TileParams {
     const int64_t* tile_offsets;
     const int32_t* tile_order;
     const int32_t* instance_splats;
+    int32_t* touches;          // CPU only: (instances, touch_numbers), forward's notes for backward, or null
     Real* workspace;           // (workers, workspace_stride), scratch
     int64_t workspace_stride;  // in numbers, a multiple of a cache line
     int64_t count;
