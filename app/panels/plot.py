@@ -212,8 +212,10 @@ class Plot(QWidget):
         marks = self._marks if with_marks else ()
         text = reading_text(self._curves, self._data, marks, step, reach, self._colors)
         self._reading.setVisible(bool(text))
-        self._reading.setText(text)
-        self._reading.setGeometry(*least_hiding(self._reading_boxes(step), *self._drawn_points()))
+        if text:
+            self._reading.setText(text)
+            boxes = self._reading_boxes(step)
+            self._reading.setGeometry(*least_hiding(boxes, *self._drawn_points()))
 
     def _reading_boxes(self, step: float) -> list[Box]:
         scale, area, reading = self._area.scale, self._area.geometry(), self._reading

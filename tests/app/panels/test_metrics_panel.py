@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.pace import EARLY_SHARE
 from app.palette import DARK, LIGHT
 from app.panels.metrics_history import MarkKind
-from app.panels.metrics_panel import REPAINT_INTERVAL_MS, MetricsPanel
+from app.panels.metrics_panel import LOSS_CURVES, REPAINT_INTERVAL_MS, MetricsPanel
 from app.panels.plot import Plot
 from app.panels.plot_area import PlotArea
 from engine.messages import (
@@ -256,6 +256,13 @@ def test_another_scene_begins_with_empty_plots_before_its_first_step(
     drawn(panel, qtbot)
     assert len(panel.loss.data("total")[0]) == 0
     assert panel.history.marks == []
+
+
+def test_a_plot_that_was_never_drawn_reads_nothing(qtbot: QtBot) -> None:
+    plot = Plot("Loss", LOSS_CURVES)
+    qtbot.addWidget(plot)
+    plot.show_cursor(1.0)
+    assert plot.reading == ""
 
 
 def test_values_under_the_pointer_are_read_in_every_plot(panel: MetricsPanel, qtbot: QtBot) -> None:
