@@ -270,9 +270,9 @@ class Session:
             return
         run.cap_told = cap
         self.notice(
-            f"The splat cap of {cap:,} is reached at step {run.step:,}: there are "
-            f"{counts.splats:,} splats, and {counts.refused:,} more would have been cloned or "
-            "split. Raise the splat cap to let the model grow."
+            f"The splat cap of {cap:,} is reached: raise it to let the model grow. At step "
+            f"{run.step:,} there are {counts.splats:,} splats, and {counts.refused:,} more would "
+            "have been cloned or split."
         )
 
     def evaluate(self, run: OpenRun) -> None:

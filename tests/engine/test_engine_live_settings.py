@@ -94,7 +94,8 @@ def test_growth_that_the_cap_stops_is_told_once_for_each_cap(scene: Path, tmp_pa
         driver.wait(m.Finished)
         [told] = cap_notices(driver)
         refine = next(event for event in driver.all(m.Refined) if event.refused)
-        assert told.startswith(f"The splat cap of 1,000 is reached at step {refine.step}:")
+        assert told.startswith("The splat cap of 1,000 is reached: raise it to let the model grow.")
+        assert f" At step {refine.step} there are " in told
         assert f"there are {refine.splats:,} splats" in told
         assert f"{refine.refused:,} more would have been cloned or split" in told
         driver.ask(m.SetSetting("max_splats", 1_100), m.SettingApplied)

@@ -29,7 +29,7 @@ def resized(scene: Scene, width: int, height: int) -> Scene:
 
 @pytest.mark.parametrize(
     ("size", "share", "target"),
-    [((640, 480), "1/2", "320"), ((1080, 1920), "1/4", "270"), ((4000, 3000), "1/8", "500")],
+    [((1024, 768), "1/2", "512"), ((1080, 1920), "1/2", "540"), ((4000, 3000), "1/8", "500")],
 )
 def test_large_photos_are_met_with_a_size_that_fits(
     small: Scene, size: tuple[int, int], share: str, target: str
@@ -42,4 +42,5 @@ def test_large_photos_are_met_with_a_size_that_fits(
 
 def test_nothing_is_said_of_small_photos_or_on_a_gpu(small: Scene) -> None:
     assert size_advice(small, "cpu") is None
+    assert size_advice(resized(small, 640, 480), "cpu") is None
     assert size_advice(resized(small, 4000, 3000), "cuda") is None

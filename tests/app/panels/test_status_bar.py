@@ -105,11 +105,11 @@ def test_of_large_photos_a_narrow_window_shows_what_to_do_and_the_tooltip_all(ba
     advice = size_advice(SimpleNamespace(photos=photos), "cpu")
     bar.resize(1280, 26)
     bar.show_notice(advice)
-    assert "are slow without a GPU: set resolution to 384 (the width) and" in bar.notice.text()
+    assert "are slow without a GPU: set resolution to 768 (the width) and" in bar.notice.text()
     assert bar.notice.toolTip() == advice
     assert bar._notice_timer.interval() > 10_000  # as long as it takes to read
     bar.resize(900, 26)
     bar.show_notice(advice)
-    assert "set resolution to 384" in bar.notice.text()
+    assert "set resolution to 768" in bar.notice.text()
     bar.show_notice("Saved.")
     assert bar._notice_timer.interval() == 8_000
