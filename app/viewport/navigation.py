@@ -7,10 +7,11 @@ says so; single keys that mean a command are passed on by name, for the action t
 import time
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QDropEvent, QFocusEvent, QKeyEvent, QMouseEvent, QWheelEvent, QWindow
 
 from app.viewport.camera_controls import CameraControls
+from app.viewport.held_keys import HeldKeys
 
 FLY_KEYS = {
     Qt.Key.Key_W: (0.0, 0.0, 1.0),
@@ -49,7 +50,9 @@ class Navigation(QObject):
         self.height = 1  # of the view, in logical pixels
         self._buttons = Qt.MouseButton.NoButton
         self._last = QPointF()
-        self._keys: set[int] = set()
+        self._held = HeldKeys(self)
+        self._held.went_down.connect(self._key_went_down)
+        self._held.came_up.connect(self._key_came_up)
         self._fast = False
         self._fly_timer = QTimer(self)
         self._fly_timer.setInterval(FLY_INTERVAL_MS)
@@ -70,9 +73,7 @@ class Navigation(QObject):
 
         Window managers move the focus about at a click into the window of the OpenGL view.
         """
-        self._keys.clear()
-        self._fly_timer.stop()
-        self.flip_held.emit(False)
+        self._held.let_go()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle mouse, wheel, key and focus events; leave all others alone."""
@@ -159,48 +160,46 @@ class Navigation(QObject):
         if event.modifiers() & MODIFIERS:
             return False
         self._fast = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        key = event.key()
-        if key in FLY_KEYS and self.controls is not None:
-            if not event.isAutoRepeat():
-                self._keys.add(key)
-                if not self._fly_timer.isActive():
-                    self._flown_at = time.monotonic()
-                    self._fly_timer.start()
-            return True
-        if key == FLIP_KEY:
-            if not event.isAutoRepeat():
-                self.flip_held.emit(True)
+        key, is_new = Qt.Key(event.key()), self._held.press(event)
+        if key == FLIP_KEY or (key in FLY_KEYS and self.controls is not None):
             return True
         name = {Qt.Key.Key_Space: "Space", Qt.Key.Key_Left: "Left", Qt.Key.Key_Right: "Right"}.get(
-            Qt.Key(key), event.text().upper().strip()
+            key, event.text().upper().strip()
         )
         if name:
-            if not event.isAutoRepeat() or name in ("[", "]", "Left", "Right"):
+            if is_new or name in ("[", "]", "Left", "Right"):
                 self.key_pressed.emit(name)
             return True
         return key == Qt.Key.Key_Shift
 
     def _key_release(self, event: QKeyEvent) -> bool:
-        if event.isAutoRepeat():
-            return True
         self._fast = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        key = event.key()
-        if key in self._keys:
-            self._keys.discard(key)
-            if not self._keys:
-                self._fly()
-                self._fly_timer.stop()
-            return True
+        was_held = event.key() in self._held
+        self._held.release(event)
+        return was_held
+
+    @Slot(int)
+    def _key_went_down(self, key: int) -> None:
+        if key == FLIP_KEY:
+            self.flip_held.emit(True)
+        elif key in FLY_KEYS and not self._fly_timer.isActive():
+            self._flown_at = time.monotonic()
+            self._fly_timer.start()
+
+    @Slot(int)
+    def _key_came_up(self, key: int) -> None:
         if key == FLIP_KEY:
             self.flip_held.emit(False)
-            return True
-        return False
+        elif key in FLY_KEYS and not self._flying():
+            self._fly_timer.stop()
+
+    def _flying(self) -> list[tuple[float, float, float]]:
+        return [direction for key, direction in FLY_KEYS.items() if key in self._held]
 
     def _fly(self) -> None:
         now = time.monotonic()
         seconds, self._flown_at = min(now - self._flown_at, 0.1), now
-        if self.controls is None or not self._keys:
+        if self.controls is None:
             return
-        direction = np.sum([FLY_KEYS[Qt.Key(key)] for key in self._keys], axis=0)
-        self.controls.fly(direction, seconds, fast=self._fast)
+        self.controls.fly(np.sum(self._flying(), axis=0), seconds, fast=self._fast)
         self.moved.emit()
