@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QDialog,
     QFrame,
     QGridLayout,
@@ -41,18 +42,18 @@ class KeySheet(QDialog):
         self.setWindowTitle("Keys – Splatscope")  # noqa: RUF001 - a dash in a title
         self.setModal(False)
         self._page = page = QWidget(self)
-        columns = QHBoxLayout()
-        columns.setSpacing(40)
+        self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._columns.setSpacing(40)
         for groups in COLUMNS:
-            columns.addLayout(self._column(page, groups))
+            self._columns.addLayout(self._column(page, groups))
         note = QLabel("Single keys act only while the view, or a plot, has the focus.", page)
         set_role(note, "muted")
         layout = QVBoxLayout(page)
         layout.setContentsMargins(24, 20, 24, 20)
         layout.setSpacing(16)
-        layout.addLayout(columns)
+        layout.addLayout(self._columns)
         layout.addWidget(note)
-        area = QScrollArea(self)
+        self._area = area = QScrollArea(self)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidgetResizable(True)
         area.setWidget(page)
@@ -62,17 +63,26 @@ class KeySheet(QDialog):
 
     def appear(self) -> None:
         """Come up in front."""
-        self.resize(self.sizeHint())  # Qt by itself would take two thirds of the screen at most
+        self.fit(self.screen().availableSize() * 0.95)
         self.show()
         self.raise_()
         self.activateWindow()
 
-    def sizeHint(self) -> QSize:
-        """All of the page, or as much as the screen has room for."""
+    def fit(self, room: QSize) -> None:
+        """Take the size of the page, or as much of it as there is room for.
+
+        Columns that do not fit beside each other go one below the other: to scroll sideways for
+        what a key does is worse than to scroll down.
+        """
         for label in self._page.findChildren(QLabel):
             label.ensurePolished()  # the style's padding counts
-        room = self.screen().availableSize() * 0.95
-        return self._page.sizeHint().boundedTo(room)
+        self._columns.setDirection(QBoxLayout.Direction.LeftToRight)
+        if self._page.sizeHint().width() > room.width():
+            self._columns.setDirection(QBoxLayout.Direction.TopToBottom)
+        size = self._page.sizeHint()
+        if size.height() > room.height():
+            size += QSize(self._area.verticalScrollBar().sizeHint().width(), 0)
+        self.resize(size.boundedTo(room))
 
     def _column(self, page: QWidget, groups: tuple[str, ...]) -> QGridLayout:
         grid = QGridLayout()
