@@ -41,6 +41,7 @@ class HeadlessRun:
         self.saved_step = 0  # of the last checkpoint; 0: there is none
         self.has_changed = False  # steps or settings were saved since the run was opened
         self.findings: tuple[Finding, ...] = ()
+        self._state = State.EMPTY
         self._progress = Progress()
 
     def close(self) -> None:
@@ -88,8 +89,9 @@ class HeadlessRun:
             case m.Failed():
                 self.error, self.details = event.message, event.details
                 self._untold.append(event.message)
+                self.has_failed |= self._state is State.EMPTY  # which does not change then
             case m.StateChanged():
-                self._is_closing = event.new is State.CLOSING
+                self._state, self._is_closing = event.new, event.new is State.CLOSING
                 if self.error and event.new in _ENDED_BY_ERROR:
                     self.has_failed = True
             case m.Finished():
@@ -136,9 +138,8 @@ class HeadlessRun:
             self._say(f"Training on {event.device} into {event.folder}.")
         else:
             self._say(
-                f"The run in {event.folder} is at step {event.step:,} already and {iterations:,} "
-                f"were asked for: no step is done. Give --iterations above {event.step:,} to train "
-                "on."
+                f"The run in {event.folder} is at step {event.step:,} already, its last: no step "
+                f"is done. Give --iterations above {event.step:,} to train on."
             )
         self._progress.begin(event.step, iterations)
 

@@ -23,3 +23,17 @@ def require_same_origin(settings: Settings, changes: Mapping[str, Value]) -> Non
             "folder.",
             value=value,
         )
+
+
+def resuming_changes(
+    settings: Settings, changes: Mapping[str, Value], done: int
+) -> dict[str, Value]:
+    """The changes with which a run goes on that has done so many steps.
+
+    It cannot have fewer iterations than it did. Raises as `require_same_origin`.
+    """
+    require_same_origin(settings, changes)
+    iterations = settings.updated(changes).run.iterations
+    if "iterations" in changes and iterations < done:
+        return {**changes, "iterations": done}
+    return dict(changes)

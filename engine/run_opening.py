@@ -10,7 +10,7 @@ from engine.errors import EngineError, RunFolderError
 from engine.inbox import Report
 from engine.messages import State
 from engine.open_run import OpenRun
-from engine.resume_rules import require_same_origin
+from engine.resume_rules import resuming_changes
 from engine.run.disk_space import require_room, room_warning
 from engine.run.folder_lock import FolderLock
 from engine.run.run_folder import (
@@ -33,7 +33,7 @@ from engine.scene_loader import (
 from engine.scene_names import referenced_scene, scene_path
 from engine.scene_summary import scene_opened
 from engine.session import Session
-from engine.setting_info import Applies
+from engine.setting_info import Applies, Value
 from engine.settings import Settings, setting_info
 from engine.size_advice import size_advice
 
@@ -68,7 +68,7 @@ class RunOpening:
         """Replace what is open by an old run, which goes on from its last checkpoint."""
         folder = RunFolder(command.run_folder)
         try:
-            _settings_of(folder, command)  # the lock makes a file: only where there is a run
+            _recorded(folder, command)  # the lock makes a file: only where there is a run
             lock = self._locked(folder)
         except EngineError as error:
             raise CommandRefusal(str(error)) from error
@@ -87,17 +87,17 @@ class RunOpening:
         return run.lock.share() if run and is_own else FolderLock(folder.path)
 
     def _resumed(self, folder: RunFolder, command: m.ResumeRun, lock: FolderLock) -> LoadRequest:
-        settings, facts = _settings_of(folder, command)
+        settings, facts, changes = _recorded(folder, command)
         scene = command.scene or referenced_scene(facts.scene, folder)
         return LoadRequest(
             run_id=self._session.run_id + 1,
             scene_path=scene_path(scene),
-            settings=settings,
+            settings=settings.updated(changes),
             folder=command.run_folder,
             start=command.start,
             is_resumed=True,
             checkpoint=folder.last_checkpoint(),
-            changes=command.changes,
+            changes=tuple(changes.items()),
             recorded=facts,
             lock=lock,
         )
@@ -303,12 +303,13 @@ class RunOpening:
             )
 
 
-def _settings_of(folder: RunFolder, command: m.ResumeRun) -> tuple[Settings, RunFacts]:
-    """What `run.toml` says, with the changes that the command brings."""
+def _recorded(
+    folder: RunFolder, command: m.ResumeRun
+) -> tuple[Settings, RunFacts, dict[str, Value]]:
+    """What `run.toml` says, and the changes that the command may bring."""
     settings, facts = folder.read_facts()
-    changes = dict(command.changes)
-    require_same_origin(settings, changes)
-    return settings.updated(changes), facts
+    done = max(folder.found_checkpoints(), default=0)
+    return settings, facts, resuming_changes(settings, dict(command.changes), done)
 
 
 def _refuse_unless_usable(path: Path) -> None:

@@ -79,15 +79,16 @@ def _results(run: Path) -> dict[str, tuple[bytes, int]]:
 def test_iterations_that_are_done_already_are_told_and_the_files_kept(
     own_run: Path, capsys: Capture
 ) -> None:
-    before = sorted(own_run.rglob("step-*"))
+    before, facts = _results(own_run), (own_run / "run.toml").read_text()
     again = ["train", "--output", str(own_run), "--resume", "--iterations", "4", "--json"]
     assert cli.main(again) == 0  # every promised file exists
     text = capsys.readouterr()
-    assert "at step 6 already and 4 were asked for: no step is done" in text.err
+    assert "at step 6 already, its last: no step is done" in text.err
     assert "Give --iterations above 6" in text.err
     assert "Training on" not in text.err
     assert strict(text.out)["step"] == 6
-    assert sorted(own_run.rglob("step-*")) == before
+    assert _results(own_run) == before
+    assert (own_run / "run.toml").read_text() == facts  # six steps were done, not four
 
 
 def test_a_moved_run_opens_with_its_scene_given(
@@ -108,6 +109,17 @@ def test_a_moved_run_opens_with_its_scene_given(
 def own_run(run: Path, tmp_path: Path) -> Path:
     """A copy of the finished run that a test may go on with."""
     return Path(shutil.copytree(run, tmp_path / "own"))
+
+
+def test_an_error_that_nobody_foresaw_ends_the_program_before_a_run_is_open(
+    own_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr("engine.run_opening.resuming_changes", broken)
+    assert cli.main(["train", "--output", str(own_run), "--resume"]) == 1
+    assert "ZeroDivisionError: a fault of ours" in capsys.readouterr().err
 
 
 def test_another_scene_is_refused_before_its_photos_are_decoded(
