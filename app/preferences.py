@@ -100,6 +100,24 @@ def save_preferences(preferences: Preferences, path: Path | None = None) -> str:
     return ""
 
 
+def keep_scene(preferences: Preferences, scene: Path, path: Path | None = None) -> None:
+    """Put a scene first among the recent ones, in the file at once.
+
+    The list is everybody's: other windows write into it meanwhile. Nothing else in the file
+    changes; what cannot be written is told when the window closes.
+    """
+    kept, _ = load_preferences(path)
+    take_recent(preferences, kept)
+    preferences.remember_scene(scene)
+    kept.recent_scenes = preferences.recent_scenes
+    save_preferences(kept, path)
+
+
+def take_recent(preferences: Preferences, kept: Preferences) -> None:
+    """Take over the recent scenes of the file, unless it has none."""
+    preferences.recent_scenes = kept.recent_scenes or preferences.recent_scenes
+
+
 def clamped(geometry: Rectangle, screens: Sequence[Rectangle]) -> Rectangle:
     """A window's place moved, and shrunk if need be, into one of the screens there are.
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from app.dialogs.files import SPLAT_FILTER, ask_new_file
 from app.dialogs.open_dialog import OpenDialog
 from app.dialogs.steps_dialog import run_until_dialog
+from app.preferences import keep_scene
 from app.start_pause import StartPause
 from engine.messages import (
     CancelLoading,
@@ -97,7 +98,7 @@ class WindowCommands(QObject):
 
     def remember_scene(self, path: Path) -> None:
         """Put the scene first in the list of recent ones."""
-        self._window.preferences.remember_scene(path.resolve())
+        keep_scene(self._window.preferences, path.resolve())
         self._window.preferences.remember_folder("open", path.resolve().parent)
         self.show_recent()
 

@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QGuiApplication
 
-from app.preferences import Rectangle, cascaded, clamped, save_preferences
+from app.preferences import (
+    Rectangle,
+    cascaded,
+    clamped,
+    load_preferences,
+    save_preferences,
+    take_recent,
+)
 
 if TYPE_CHECKING:
     from app.main_window import MainWindow
@@ -47,6 +54,7 @@ def remember(window: "MainWindow") -> str:
     preferences.closed_groups = window.settings_panel.list.closed_groups()
     preferences.logarithmic_loss = window.metrics_panel.logarithmic
     preferences.splitters = {name: part.wanted for name, part in window.divisions.items()}
+    take_recent(preferences, load_preferences()[0])  # other windows' scenes are among them
     return save_preferences(preferences)
 
 

@@ -8,6 +8,7 @@ from app.preferences import (
     Preferences,
     cascaded,
     clamped,
+    keep_scene,
     load_preferences,
     preferences_path,
     save_preferences,
@@ -90,6 +91,19 @@ def test_what_is_written_is_versioned_and_whole() -> None:
     path = preferences_path()
     assert json.loads(path.read_text(encoding="utf-8"))["version"] == 1
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_each_window_puts_its_scenes_into_one_list_at_once() -> None:
+    save_preferences(Preferences(theme="light", recent_scenes=["/scenes/old"]))
+    (first, _), (second, _) = load_preferences(), load_preferences()
+    second.theme = "dark"  # written when that window closes
+    keep_scene(first, Path("/scenes/fox"))
+    keep_scene(second, Path("/scenes/temple"))
+    keep_scene(first, Path("/scenes/fern"))
+    wanted = ["/scenes/fern", "/scenes/temple", "/scenes/fox", "/scenes/old"]
+    assert first.recent_scenes == wanted
+    kept, _ = load_preferences()
+    assert (kept.recent_scenes, kept.theme) == (wanted, "light")
 
 
 def test_recent_scenes_are_few_newest_first_and_without_repeats() -> None:
