@@ -20,6 +20,7 @@ from engine.messages import (
     Refined,
     ResetOpacity,
     RunStarted,
+    SceneOpened,
     State,
 )
 from engine.states import LEGAL
@@ -87,7 +88,7 @@ class ActionPanel(Panel):
     def handle(self, event: Event) -> None:
         """Tell what was done, by the schedule or by hand."""
         match event:
-            case RunStarted():
+            case SceneOpened() | RunStarted():
                 self._asked.clear()
                 for command in self.results:
                     self._tell(command, "")

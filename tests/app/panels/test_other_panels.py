@@ -87,6 +87,12 @@ def test_the_last_result_stands_beside_its_button(actions: ActionPanel) -> None:
     assert "2 held-out photos" in actions.results[Evaluate].toolTip()
 
 
+def test_what_was_done_to_one_scene_is_not_told_of_the_next(actions: ActionPanel) -> None:
+    actions.handle(OpacitiesReset(1, 3_000, 0.01))
+    actions.handle(scene_opened())  # which may be damaged and never train
+    assert {result.full_text for result in actions.results.values()} == {""}
+
+
 def test_where_there_is_little_room_the_number_is_told_whole_without_its_step(
     actions: ActionPanel,
 ) -> None:
