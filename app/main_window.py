@@ -217,9 +217,10 @@ class MainWindow(QMainWindow):
             if event.name == "preview" and not event.held:
                 self.viewport.set_preview(str(event.new))
         elif isinstance(event, Evaluated):
-            self.viewport.set_held_out_psnr(event.psnr)
+            self.viewport.set_held_out_psnr(event.psnr, event.step)
         elif isinstance(event, HistoryRead) and len(event.evaluated_psnr):
-            self.viewport.set_held_out_psnr(float(event.evaluated_psnr[-1]))
+            psnr, step = float(event.evaluated_psnr[-1]), int(event.evaluated_steps[-1])
+            self.viewport.set_held_out_psnr(psnr, step)
         elif isinstance(event, Failed):
             problem = Problem(event.message, event.details, event.path, is_of_scene=True)
             self.error_cards.show_problem(problem)

@@ -13,6 +13,7 @@ from app.theme import set_role
 from app.time_left import TimeLeft
 from app.wording import counted, duration, memory, share
 from engine.messages import (
+    DeviceChanged,
     Event,
     Refined,
     RunStarted,
@@ -106,6 +107,8 @@ class StatusBar(QWidget):
             self._time_left = TimeLeft()
             self._step, self._splats, self._saved_at = event.step, event.splats, None
             self._show_folder(event.folder)
+        elif isinstance(event, DeviceChanged):
+            self._device = event.device
         elif isinstance(event, SettingApplied) and not event.held:
             self._settings = self._settings.changed(event.name, event.new)
         elif isinstance(event, Saved):

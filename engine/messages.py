@@ -294,6 +294,13 @@ class SettingApplied(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class DeviceChanged(Event):
+    """The run goes on with other threads."""
+
+    device: str  # as in `RunStarted`
+
+
+@dataclasses.dataclass(frozen=True)
 class CommandRefused(Event):
     """A command was not carried out; `reason` is a sentence for the user."""
 

@@ -65,6 +65,8 @@ class RunCommands:
             run.held[name] = checked
         self._session.notice(run.journal_setting(name, old, checked, gesture=gesture, held=held))
         self._session.publish(m.SettingApplied(run.run_id, run.step, name, old, checked, held=held))
+        if name == "threads" and checked != old:
+            self._session.publish(m.DeviceChanged(run.run_id, run.device))
 
     def _touch_device(self, name: str, value: Value) -> None:
         if name == "threads":

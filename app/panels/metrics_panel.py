@@ -55,7 +55,7 @@ LOSS_CURVES = (
     Curve("dssim", "1 - SSIM", "violet"),
 )
 PSNR_CURVES = (Curve("held_out", "held out", "good", dots=True), Curve("train", "train", "accent"))
-SPLAT_CURVES = (Curve("splats", "splats", "text", digits=6),)
+SPLAT_CURVES = (Curve("splats", "splats", "text", digits=0),)
 SPEED_CURVES = (Curve("speed", "steps/s", "accent", digits=3),)
 
 

@@ -20,7 +20,7 @@ class Curve:
     word: str
     color: str
     dots: bool = False
-    digits: int = 4  # significant, under the pointer
+    digits: int = 4  # significant, under the pointer; 0 for whole numbers
 
 
 class PlotHeader(QWidget):

@@ -43,10 +43,11 @@ def reading_text(
     if shown_step is None:
         _, x, _, index = found[0]
         shown_step = float(x[index])
-    lines = [f"step {shown_step:,.0f}"]
+    lines = [_steps_word(found, shown_step)]
     for curve, x, y, index in found:
         color = getattr(colors, curve.color)
-        value = f"{y[index]:,.{curve.digits}g}" if y[index] < 1e4 else f"{y[index]:,.0f}"
+        is_whole = curve.digits == 0 or y[index] >= 1e4
+        value = f"{y[index]:,.0f}" if is_whole else f"{y[index]:,.{curve.digits}g}"
         elsewhere = curve.dots and x[index] != shown_step
         at = f" (step {x[index]:,.0f})" if elsewhere else ""
         lines.append(f'<span style="color:{color}">{curve.word} {value}{at}</span>')
@@ -57,6 +58,18 @@ def reading_text(
         text = mark.text if len(near) == 1 else mark.short_text
         lines.append(f'<span style="color:{color}">{mark.step:,} {text}</span>')
     return "<br>".join(lines[:MOST_LINES])
+
+
+def _steps_word(
+    found: Sequence[tuple[Curve, np.ndarray, np.ndarray, int]], shown_step: float
+) -> str:
+    """The step that is read, or the steps whose mean it is where a line has fewer points."""
+    x = next((x for curve, x, _, _ in found if not curve.dots), None)
+    between = int(np.median(np.diff(x))) if x is not None and len(x) > 1 else 1
+    if between <= 1:
+        return f"step {shown_step:,.0f}"
+    first = max(1, round(shown_step - (between - 1) / 2))
+    return f"mean of steps {first:,} to {first + between - 1:,}"
 
 
 def _index(curve: Curve, x: np.ndarray, step: float, reach: float) -> int | None:

@@ -51,7 +51,7 @@ class Composition:
         self.cameras_shown = True
         self.pivot_shown = True
         self.labels_shown = True
-        self.held_out_psnr: float | None = None
+        self.held_out: tuple[float, int] | None = None  # mean PSNR, and of which step
         self.preview = "live"
         self._scene: SceneOpened | None = None
         self._frusta: np.ndarray | None = None
@@ -60,7 +60,7 @@ class Composition:
     def set_scene(self, scene: SceneOpened | None) -> None:
         """Another scene, or none."""
         self._scene, self._frusta, self._points = scene, None, None
-        self.held_out_psnr = None
+        self.held_out = None
         if scene is not None and scene.photos:
             cameras = [photo.camera for photo in scene.photos]
             self._frusta = frustum_corners(cameras, FRUSTUM_SIZE * scene.extent)
@@ -128,8 +128,10 @@ class Composition:
             pills.append(Pill("preview off", "changed"))
         elif is_late:
             pills.append(Pill("earlier view", "changed"))
-        if self.held_out_psnr is not None and np.isfinite(self.held_out_psnr):
-            pills.append(Pill(f"held-out {self.held_out_psnr:.2f} dB", "good"))
+        if self.held_out is not None and np.isfinite(self.held_out[0]):
+            psnr, step = self.held_out
+            at = "" if step == frame.step else f" at step {step:,}"
+            pills.append(Pill(f"held-out {psnr:.2f} dB{at}", "good"))
         return tuple(pills)
 
     def camera_pills(self, index: int) -> tuple[Pill, ...]:

@@ -131,9 +131,9 @@ class Viewport(QWidget):
         elif not self._frame_timer.isActive():
             self._frame_timer.start(int(wait) + 1)
 
-    def set_held_out_psnr(self, psnr: float | None) -> None:
-        """The mean PSNR of the held-out photos, for its pill."""
-        self.shown.held_out_psnr = psnr
+    def set_held_out_psnr(self, psnr: float, step: int) -> None:
+        """The mean PSNR of the held-out photos after a step, for its pill."""
+        self.shown.held_out = psnr, step
         self.present()
 
     def set_preview(self, preview: str) -> None:

@@ -128,7 +128,8 @@ def test_the_ssim_weight_changes_the_loss_at_once(driver: Driver, tmp_path: Path
 def test_preview_settings_and_threads_are_live(driver: Driver) -> None:
     driver.ask(m.SetSetting("preview", "off"), m.SettingApplied)
     driver.engine.request_view(m.View(1, driver.camera()))
-    driver.ask(m.SetSetting("threads", 2), m.SettingApplied)
+    device = driver.ask(m.SetSetting("threads", 2), m.DeviceChanged).device
+    assert "2 threads" in device
     assert driver.frames == []
     driver.ask(m.SetSetting("preview", "live"), m.SettingApplied)
     driver.until(lambda: len(driver.frames) == 1)

@@ -1,5 +1,6 @@
 """The window tells what the engine does, allows what is legal, and closes in order."""
 
+import dataclasses
 import threading
 from collections import Counter
 from pathlib import Path
@@ -267,9 +268,13 @@ def test_a_second_scene_starts_clean(painted_room: Room) -> None:
     room = painted_room
     room.open("first")
     tell(room, Evaluated(room.session.run_id, 100, 25.0, 0.8, ()))
-    assert room.view.shown.held_out_psnr == 25.0
+    assert room.view.shown.held_out == (25.0, 100)
+    frame = room.view.frame
+    assert frame is not None
+    pills = room.view.shown.frame_pills(dataclasses.replace(frame, step=120), False)
+    assert "held-out 25.00 dB at step 100" in [pill.text for pill in pills]  # not of step 120
     room.open("second")
-    assert room.view.shown.held_out_psnr is None
+    assert room.view.shown.held_out is None
     assert "second" in room.window.toolbar.scene_label.toolTip()
     assert "second" in room.window.windowTitle()
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from app.palette import DARK
 from app.panels.metrics_history import Mark, MarkKind
-from app.panels.metrics_panel import PSNR_CURVES
+from app.panels.metrics_panel import PSNR_CURVES, SPLAT_CURVES
 from app.panels.plot_reading import Box, least_hiding, reading_boxes, reading_text
 
 TRAIN = (np.arange(1.0, 2_001.0, 10.0), np.full(200, 20.0))
@@ -40,6 +40,16 @@ def test_the_last_measured_held_out_value_is_read_with_its_step() -> None:
 def test_a_dot_is_read_from_just_before_it_as_well() -> None:
     assert "held out 25.33" in reading(996.0)
     assert "held out 26" in reading(1_496.0)
+
+
+def test_a_point_that_stands_for_several_steps_says_so_and_counts_are_whole() -> None:
+    splats = np.linspace(5_103, 6_299, 10)  # every other one is no whole number
+    each = {"splats": (np.arange(691.0, 701.0), splats)}
+    assert reading_text(SPLAT_CURVES, each, (), 697.0, 5.0, DARK).startswith("step 697<br>")
+    means = {"splats": (np.arange(8) * 8.0 + 4.5, splats[:8])}  # of steps 1 to 8, 9 to 16 ...
+    text = reading_text(SPLAT_CURVES, means, (), 21.0, 5.0, DARK)
+    assert text.startswith("mean of steps 17 to 24<br>")
+    assert "splats 5,369<" in text  # 5368.8
 
 
 def test_one_mark_is_told_whole_and_several_in_short() -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.status_bar import StatusBar
 from engine.gpu_readings import GpuReading
-from engine.messages import Saved, State
+from engine.messages import DeviceChanged, Saved, State
 from engine.settings import Settings
 from engine.size_advice import size_advice
 from tests.app.panels.engine_events import camera, run_started, stepped
@@ -61,6 +61,12 @@ def test_where_no_scene_is_open_nothing_is_told_of_the_run_before(bar):
     assert bar.facts.full_text == "No scene"
     assert bar.saved.text() == ""
     assert bar.folder_button.isHidden()
+
+
+def test_the_threads_are_those_in_force(bar):
+    bar.handle(DeviceChanged(1, "CPU, 1 thread, AVX2"))
+    bar.refresh()
+    assert "CPU, 1 thread, AVX2" in bar.facts.full_text
 
 
 def test_without_readings_nothing_is_said_of_a_gpu(bar):
