@@ -39,12 +39,17 @@ def listened(*events: Event, later: tuple[Event, ...] = ()) -> HeadlessRun:
 
 
 FAILED = m.Failed(1, "The disk is full.", "", None, 5)
+TRAINING = m.StateChanged(1, State.READY, State.TRAINING, 4)
 
 
 def test_an_error_that_stops_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    run = listened(FAILED)
+    run = listened(TRAINING, FAILED)
     assert "error: The disk is full." in capsys.readouterr().err
     assert not run.has_failed
+
+
+def test_an_error_before_anything_is_open_ends_the_run() -> None:
+    assert listened(FAILED).has_failed  # no change of state will follow
 
 
 @pytest.mark.parametrize("at_once", [True, False])
