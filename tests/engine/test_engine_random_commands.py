@@ -17,6 +17,8 @@ from tests.engine.driving import Driver, quick, running_engine
 pytestmark = pytest.mark.slow
 SEEDS = range(5)
 COMMANDS = 300
+ENOUGH = COMMANDS // 5  # posted while it trains
+MOST_COMMANDS = 5 * COMMANDS
 GAP_SECONDS = (0.001, 0.050)
 ENDLESS = quick(iterations=1_000_000, max_splats=2_000)
 
@@ -46,7 +48,9 @@ def torment(seed: int, scene: Path, folder: Path) -> Torment:
     chance, while_training = random.Random(seed), 0
     with running_engine() as driver:
         driver.open(scene, folder / "run-0", ENDLESS)
-        for number in range(1, COMMANDS + 1):
+        for number in range(1, MOST_COMMANDS + 1):
+            if number > COMMANDS and while_training > ENOUGH:
+                break  # on a busy machine much of the time goes into opening: it takes longer then
             while_training += driver.state is State.TRAINING
             others = 0.5 if driver.state is State.EMPTY else 0.05
             if chance.random() < others:
@@ -100,7 +104,7 @@ def test_300_random_commands_crash_nothing_and_leave_consistent_states(
     check_states(driver)
     unexpected = [event for event in driver.all(m.Failed) if "unexpected" in event.message]
     assert unexpected == []
-    assert told.while_training > COMMANDS // 5  # under load much of the time goes into opening
+    assert told.while_training > ENOUGH
 
 
 def is_answered(driver: Driver, command: m.SetSetting) -> bool:
