@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch  # noqa: F401  before Qt: torch's runtimes must be found first
-from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
 from benchmarks.window_probes import MB, Latency, Memory, Mouse, Stalls, percentile
@@ -36,7 +36,7 @@ from engine.engine_thread import Engine
 from engine.messages import Event, Saved, State, StateChanged, StepN, View
 from engine.scene_names import scene_path
 from engine.settings import Settings
-from tests.gui.journey import Journey, make_journey
+from tests.gui.journey import Journey, make_journey, turn_event_loop
 from tests.gui.private_display import PrivateDisplay
 
 CONDITIONS = ("idle", "hidden", "minimised", "dragged")
@@ -161,7 +161,7 @@ def speeds(
 
         def beside(condition: str = condition) -> Turn:
             enter(journey, mouse, condition)
-            rest(REST_MS)  # so that no turn begins with what the other one left
+            turn_event_loop(REST_MS)  # so that no turn begins with what the other one left
             turn = with_window(journey, steps)
             mouse.timer.stop()
             return turn
@@ -172,13 +172,6 @@ def speeds(
         else:
             pairs[condition].append((engine.alone(steps), beside()))
     return {condition: summary(turns, steps) for condition, turns in pairs.items()}
-
-
-def rest(milliseconds: int) -> None:
-    """Let the window do what it has to."""
-    loop = QEventLoop()
-    QTimer.singleShot(milliseconds, loop.quit)
-    loop.exec()
 
 
 def summary(turns: list[tuple[float, Turn]], steps: int) -> dict[str, float]:
