@@ -14,6 +14,7 @@ import torch
 
 from engine import messages as m
 from engine.inbox import URGENT, Inbox, Report
+from engine.memory import FreedHeap
 from engine.messages import Command, Event, Frame, State, View
 from engine.outbox import Outbox
 from engine.run_commands import CommandRefusal, RunCommands
@@ -80,6 +81,7 @@ class _Loop:
         self._session = session
         self._commands = RunCommands(session)
         self._opening = RunOpening(session)
+        self._heap = FreedHeap()
         self._waiting: deque[Command | Report] = deque()
         self._is_over = False
 
@@ -102,6 +104,7 @@ class _Loop:
             self._answer(item)
         if self._is_over:
             return
+        self._heap.give_back_when_due()
         if session.state is State.TRAINING and session.run is not None:
             session.serve_view()
             session.train(session.run)
