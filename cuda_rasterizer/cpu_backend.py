@@ -28,6 +28,9 @@ from cuda_rasterizer.kernel_arguments import (
     pointer,
     project_backward_params,
     project_params,
+    tile_params_of_splats,
+    write_background,
+    write_tile_lists,
 )
 from cuda_rasterizer.native_structs import (
     BinParams,
@@ -176,15 +179,10 @@ def build_tile_lists(
 
 def _tiles(colors: Tensor, cutoffs: Cutoffs, workspace: Tensor) -> TileParams:
     """What compositing and its way back share, but for what `_hand_over` adds."""
-    return TileParams(
-        colors=pointer(colors),
-        workspace=pointer(workspace),
-        workspace_stride=workspace.stride(0),
-        count=colors.shape[0],
-        workers=workspace.shape[0],
-        channels=colors.shape[1],
-        cutoffs=cutoff_params(cutoffs),
-    )
+    tiles = tile_params_of_splats(colors, cutoffs)
+    tiles.workspace = pointer(workspace)
+    tiles.workers, tiles.workspace_stride = workspace.shape[0], workspace.stride(0)
+    return tiles
 
 
 def _hand_over(
@@ -194,13 +192,11 @@ def _hand_over(
     width: int,
     height: int,
 ) -> None:
-    tiles.records = pointer(lists.records)
-    tiles.tile_offsets = pointer(lists.tile_offsets)
-    tiles.tile_order = pointer(lists.tile_order)
-    tiles.instance_splats = pointer(lists.instance_splats)
+    write_tile_lists(
+        *(tiles, lists.records, lists.tile_offsets, lists.tile_order, lists.instance_splats)
+    )
     tiles.touches = pointer(lists.touches)
-    tiles.background = pointer(background)
-    tiles.background_per_pixel = int(background is not None and background.dim() == 3)
+    write_background(tiles, background)
     tiles.width, tiles.height = width, height
 
 

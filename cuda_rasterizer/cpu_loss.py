@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cuda_rasterizer import native
 from cuda_rasterizer.attention import call_in_pieces
-from cuda_rasterizer.kernel_arguments import pointer
+from cuda_rasterizer.kernel_arguments import pointer, write_comparison
 from cuda_rasterizer.native_structs import LossParams
 from cuda_rasterizer.step_guard import LOSS_BIT
 
@@ -34,14 +34,11 @@ class Loss:
         self, render: Tensor, target: Tensor, ssim_weight: float, flags: Tensor | None
     ) -> Tensor:
         """The terms (4), anew; notes in `flags` whether the loss is finite."""
-        params, of_bytes = self._params, target.dtype == torch.uint8
+        params = self._params
         height, width, channels = render.shape
         if (params.width, params.height, params.channels) != (width, height, channels):
             self._resize(width, height, channels)
-        params.render = pointer(render)
-        params.target = None if of_bytes else pointer(target)
-        params.target_bytes = pointer(target) if of_bytes else None
-        params.ssim_weight = ssim_weight
+        write_comparison(params, render, target, ssim_weight)
         call_in_pieces("l1_ssim", render.dtype, params)
         if flags is not None and not math.isfinite(self._terms[0]):
             flags[0] |= LOSS_BIT

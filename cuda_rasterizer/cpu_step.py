@@ -28,9 +28,9 @@ from cuda_rasterizer.kernel_arguments import (
     empty_blend_gradients,
     empty_projected,
     empty_splat_gradients,
-    pointer,
     project_backward_params,
     project_params,
+    write_camera,
     write_rates,
 )
 from cuda_rasterizer.step_guard import GRADIENTS, StepGuard
@@ -86,10 +86,7 @@ class CpuPicture:
     def draw(self, splats: SplatInputs, view: View, background: Float[Tensor, "3"]) -> None:
         """Draw it with the camera of `splats`, which are checked."""
         self._splats, self._background, self._saved = splats, background, None
-        camera = self._project.splats
-        camera.world_to_camera = pointer(splats.world_to_camera)
-        camera.intrinsics = pointer(splats.intrinsics)
-        camera.width, camera.height = view.width, view.height
+        write_camera(self._project.splats, splats, view)
         call_in_pieces("project", self.color.dtype, self._project)
         self._saved = self._compositing.run(background, view.width, view.height)
 

@@ -167,7 +167,7 @@ def cutoff_params(cutoffs: Cutoffs) -> CutoffParams:
 
 def _splat_params(inputs: SplatInputs, view: View) -> SplatParams:
     dc, rest, features = inputs.sh_dc, inputs.sh_rest, inputs.features
-    return SplatParams(
+    params = SplatParams(
         means=pointer(inputs.means),
         quaternions=pointer(inputs.quaternions),
         scales=pointer(inputs.scales),
@@ -175,19 +175,24 @@ def _splat_params(inputs: SplatInputs, view: View) -> SplatParams:
         sh_dc=pointer(dc),
         sh_rest=pointer(rest),
         features=pointer(features),
-        world_to_camera=pointer(inputs.world_to_camera),
-        intrinsics=pointer(inputs.intrinsics),
         sh_dc_stride=0 if dc is None else dc.stride(0),
         sh_rest_stride=0 if rest is None else rest.stride(0),
         count=inputs.means.shape[0],
         channels=3 if features is None else features.shape[1],
         sh_degree=view.sh_degree,
-        width=view.width,
-        height=view.height,
         antialiased=int(view.antialiased),
         raw=int(view.raw),
         cutoffs=cutoff_params(view.cutoffs),
     )
+    write_camera(params, inputs, view)
+    return params
+
+
+def write_camera(params: SplatParams, inputs: SplatInputs, view: View) -> None:
+    """The camera, which differs between pictures of the same splats."""
+    params.world_to_camera = pointer(inputs.world_to_camera)
+    params.intrinsics = pointer(inputs.intrinsics)
+    params.width, params.height = view.width, view.height
 
 
 def project_params(inputs: SplatInputs, view: View, projected: Projected) -> ProjectParams:
@@ -245,35 +250,63 @@ def tile_params(
     cutoffs: Cutoffs,
 ) -> TileParams:
     """What compositing and its way back share; `size` is (width, height). No workspace."""
+    params = tile_params_of_splats(colors, cutoffs)
+    write_tile_lists(params, records, tile_offsets, tile_order, instance_splats)
+    write_background(params, background)
+    params.width, params.height = size
+    return params
+
+
+def tile_params_of_splats(colors: Tensor, cutoffs: Cutoffs) -> TileParams:
+    """The part of `tile_params` that stays from one picture of the same splats to the next."""
     return TileParams(
         colors=pointer(colors),
-        background=pointer(background),
-        records=pointer(records),
-        tile_offsets=pointer(tile_offsets),
-        tile_order=pointer(tile_order),
-        instance_splats=pointer(instance_splats),
-        count=records.shape[0],
+        count=colors.shape[0],
         channels=colors.shape[1],
-        width=size[0],
-        height=size[1],
-        background_per_pixel=int(background is not None and background.dim() == 3),
         cutoffs=cutoff_params(cutoffs),
     )
 
 
+def write_tile_lists(
+    params: TileParams,
+    records: Tensor,
+    tile_offsets: Tensor,
+    tile_order: Tensor,
+    instance_splats: Tensor,
+) -> None:
+    """Which splats touch which tile."""
+    params.records = pointer(records)
+    params.tile_offsets = pointer(tile_offsets)
+    params.tile_order = pointer(tile_order)
+    params.instance_splats = pointer(instance_splats)
+
+
+def write_background(params: TileParams, background: Tensor | None) -> None:
+    """One colour, one a pixel, or black."""
+    params.background = pointer(background)
+    params.background_per_pixel = int(background is not None and background.dim() == 3)
+
+
 def loss_params(render: Tensor, target: Tensor, ssim_weight: float) -> LossParams:
-    """The pictures of the loss; the target is of the render's type, or bytes."""
+    """The pictures of the loss."""
     height, width, channels = render.shape
+    params = LossParams(channels=channels, width=width, height=height)
+    write_comparison(params, render, target, ssim_weight)
+    return params
+
+
+def write_comparison(
+    params: LossParams, render: Tensor, target: Tensor, ssim_weight: float
+) -> None:
+    """The part of `loss_params` that differs between pictures of one size.
+
+    The target is of the render's type, or bytes.
+    """
     of_bytes = target.dtype == torch.uint8
-    return LossParams(
-        render=pointer(render),
-        target=None if of_bytes else pointer(target),
-        target_bytes=pointer(target) if of_bytes else None,
-        channels=channels,
-        width=width,
-        height=height,
-        ssim_weight=ssim_weight,
-    )
+    params.render = pointer(render)
+    params.target = None if of_bytes else pointer(target)
+    params.target_bytes = pointer(target) if of_bytes else None
+    params.ssim_weight = ssim_weight
 
 
 def adam_calls(
