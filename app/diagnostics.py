@@ -40,6 +40,11 @@ class Problem:
         """What makes two problems the same one."""
         return self.message, self.path
 
+    def names(self, *places: Path) -> bool:
+        """Whether it is about one of these files, or one in these folders."""
+        words = f"{self.message} {self.path}"
+        return any(str(place) in words for place in places)
+
 
 class Diagnostics(QObject):
     """The hooks and the log file; `problem_met` brings stray errors to the window."""

@@ -1,4 +1,6 @@
-"""Errors as cards that stay until they are dismissed; repeats are counted, not stacked."""
+"""Errors as cards that stay until they are dismissed or over; repeats are counted, not stacked."""
+
+from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
@@ -144,9 +146,9 @@ class ErrorCards(QWidget):
             self._brief = brief
             self._show_newest()
 
-    def forget_scene(self) -> None:
-        """Another scene opens: put the cards away that are about the one before."""
-        for card in [card for card in self.cards if card.problem.is_of_scene]:
+    def forget(self, is_over: Callable[[Problem], bool]) -> None:
+        """Put the cards away that mean nothing any more."""
+        for card in [card for card in self.cards if is_over(card.problem)]:
             self._put_away(card)
 
     def _put_away(self, card: ErrorCard) -> None:

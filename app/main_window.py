@@ -69,6 +69,7 @@ from engine.messages import (
     State,
     Stop,
 )
+from engine.run.run_folder import RunFolder
 
 LEAVE_ANYWAY_MS = 3_000  # after "close without saving", for an engine that gives no answer
 # refusals that only say that what was asked for is so already
@@ -243,8 +244,11 @@ class MainWindow(QMainWindow):
         elif isinstance(event, Noticed):
             self.status.show_notice(event.message)
         elif isinstance(event, Saved):
+            written = event.path.parent, RunFolder(event.path.parent.parent).facts_path
+            self.error_cards.forget(lambda problem: problem.is_of_scene and problem.names(*written))
             self.status.show_notice(f"Saved the checkpoint of step {event.step:,}")
         elif isinstance(event, Exported):
+            self.error_cards.forget(lambda problem: problem.path == event.path)
             splats = counted(event.splats, "splat")
             self.status.show_notice(f"Wrote {splats} to {event.path.name}")
 
@@ -275,7 +279,7 @@ class MainWindow(QMainWindow):
     def _show_loading(self) -> None:
         if not _is_typing():
             self.setFocus()  # hidden, the view would hand the keyboard to some field
-        self.error_cards.forget_scene()
+        self.error_cards.forget(lambda problem: problem.is_of_scene)
         self.loading_page.start(self.commands.opening)
         self.stack.setCurrentWidget(self.loading_page)
         self.toolbar.set_scene("")

@@ -95,6 +95,7 @@ class FinishedStrip(Strip):
         self.count_box.setAccessibleName("Steps to continue for")
         self.count_box.setToolTip("How many more steps to train")
         self.count_box.setFixedWidth(80)
+        self.count_box.lineEdit().returnPressed.connect(self._continue)
         self.continue_button = QPushButton("Continue for", self)
         self.continue_button.setToolTip("Raise the number of iterations and train on")
         self.continue_button.clicked.connect(self._continue)

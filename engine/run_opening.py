@@ -271,11 +271,7 @@ class RunOpening:
         self._session.notice(run.damaged_metrics)
         if request.recorded is not None:
             self._session.notice(run.other_machine(request.recorded))
-        source = "its last checkpoint" if request.checkpoint else "the start: it has no checkpoint"
-        self._session.notice(
-            f"The run goes on from {source}: step {run.step:,}, {len(run.trainer.model):,} splats, "
-            f"position rate {run.trainer.position_lr:.3g}."
-        )
+        self._session.notice(_where_it_is(run, request))
 
     def _tell_history(self, run: OpenRun) -> None:
         try:
@@ -301,6 +297,18 @@ class RunOpening:
                 f"{splats:,} of {points:,} sparse points are used, drawn at random: that is the "
                 "splat cap. Raise it to start from all."
             )
+
+
+def _where_it_is(run: OpenRun, request: LoadRequest) -> str:
+    splats = f"{len(run.trainer.model):,} splats"
+    if run.is_complete:
+        return (
+            f"The run is finished: step {run.step:,}, {splats}. Continue it for more steps, or "
+            "restart it."
+        )
+    source = "its last checkpoint" if request.checkpoint else "the start: it has no checkpoint"
+    rate = f"position rate {run.trainer.position_lr:.3g}"
+    return f"The run goes on from {source}: step {run.step:,}, {splats}, {rate}."
 
 
 def _recorded(

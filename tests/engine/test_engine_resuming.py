@@ -109,6 +109,27 @@ def test_opening_a_finished_run_leaves_its_checkpoint_and_splats_alone(
     assert driver.all(m.RunStarted)[-1].splats == driver.all(m.Exported)[0].splats
 
 
+def test_a_finished_run_that_is_opened_is_not_said_to_go_on(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=6))
+    driver.wait(m.Finished)
+    driver.post(m.ResumeRun(folder))
+    driver.wait(m.Finished, 2)
+    told = "\n".join(event.message for event in driver.all(m.Noticed))
+    assert "goes on" not in told
+    assert "The run is finished: step 6, " in told
+    driver.post(m.ContinueFor(4))
+    assert driver.wait(m.Finished, 3).step == 10
+    driver.post(m.ResumeRun(folder, (("iterations", 12),)))
+    driver.wait(m.Finished, 4)
+    assert any(
+        "The run goes on from its last checkpoint: step 10," in event.message
+        for event in driver.all(m.Noticed)
+    )
+
+
 def test_splats_that_are_older_than_their_checkpoint_are_written_again(
     driver: Driver, scene: Path, tmp_path: Path
 ) -> None:

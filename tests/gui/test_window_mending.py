@@ -1,0 +1,97 @@
+"""What the window does by itself once a trouble is over, and at Enter where a button waits."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.diagnostics import Problem
+from engine.messages import (
+    CommandRefused,
+    ContinueFor,
+    Exported,
+    Failed,
+    Finished,
+    OpenScene,
+    Saved,
+    State,
+)
+from tests.gui.window_room import Room, enter, tell
+
+pytestmark = pytest.mark.gl
+
+FOLDER = Path("/somewhere/runs/demo-1")
+CHECKPOINTS = FOLDER / "checkpoints"
+
+
+def failed(room: Room, path: Path) -> Failed:
+    reason = f"{path} could not be written: No space left on device. Free some space."
+    return Failed(room.session.run_id, reason, "", path, 100)
+
+
+def messages(room: Room) -> list[str]:
+    return [card.problem.message for card in room.window.error_cards.cards]
+
+
+def test_a_save_that_succeeds_puts_the_cards_of_those_before_away(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    run = room.session.run_id
+    first = failed(room, CHECKPOINTS / "step-000100.safetensors")
+    refused = f"The open run could not be saved, so it stays open: {first.message} Then try again."
+    tell(
+        room,
+        first,
+        first,
+        failed(room, FOLDER / "run.toml"),
+        CommandRefused(run, OpenScene(Path("there")), refused),
+    )
+    assert len(messages(room)) == 3
+    tell(room, Saved(run, 200, CHECKPOINTS / "step-000200.safetensors", 0.1))
+    assert messages(room) == []
+    assert not room.window.error_cards.isVisible()
+    assert "step 200" in room.window.status.notice.text()
+
+
+def test_a_save_leaves_the_cards_of_other_troubles(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    run = room.session.run_id
+    others = [
+        failed(room, FOLDER / "exports" / "step-000100.ply"),
+        failed(room, Path("/elsewhere/runs/demo-2/checkpoints/step-000100.safetensors")),
+        Failed(run, "Memory ran out; lower the resolution.", "", None, 100),
+    ]
+    tell(room, *others)
+    warning = "The preferences cannot be used."
+    room.window.error_cards.show_problem(Problem(warning))
+    tell(room, Saved(run, 200, CHECKPOINTS / "step-000200.safetensors", 0.1))
+    assert set(messages(room)) == {*(other.message for other in others), warning}
+
+
+def test_an_export_that_succeeds_puts_its_own_card_away(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    here, there = FOLDER / "exports" / "step-000100.ply", FOLDER / "exports" / "mine.ply"
+    tell(room, failed(room, here), failed(room, there))
+    tell(room, Exported(room.session.run_id, 100, here, 5))
+    assert messages(room) == [failed(room, there).message]
+
+
+def test_enter_in_the_field_of_a_finished_run_goes_on_as_its_button_does(
+    painted_room: Room,
+) -> None:
+    room = painted_room
+    room.open()
+    checkpoint, export = CHECKPOINTS / "step-000100.safetensors", FOLDER / "step-000100.ply"
+    tell(room, Finished(room.session.run_id, 100, checkpoint, export))
+    enter(room, State.FINISHED)
+    box = room.window.finished_strip.count_box
+    box.setFocus()
+    box.selectAll()
+    known = len(room.engine.commands)
+    QTest.keyClicks(box, "1250")
+    assert room.engine.commands[known:] == []
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert room.engine.commands[known:] == [ContinueFor(1250)]
