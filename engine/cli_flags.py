@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,22 +21,33 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
-        self._given: list[str] = []
+        self._being_parsed: list[str] | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As the library does; `error` is to know what was given."""
-        self._given = list(args or ())
-        return super().parse_known_args(args, namespace)
+        self._being_parsed = sys.argv[1:] if args is None else list(args)
+        parsed = super().parse_known_args(args, namespace)
+        self._being_parsed = None
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         """Print one sentence and leave with 2; a misspelt flag goes before the one it should be."""
-        if message.startswith("the following arguments are required"):
-            given, self._given = self._given, []
-            self.refuse_unknown([word for word in given if self._is_unknown_flag(word)])
+        given, self._being_parsed = self._being_parsed, None
+        if given is not None:
+            extra = self._extra_where_nothing_is_required(given)
+            self.refuse_unknown([word for word in extra if word.startswith("-")])
         self.exit(EXIT_ARGUMENTS, f"{self.prog}: {message}\n")
 
-    def _is_unknown_flag(self, word: str) -> bool:
-        return word.startswith("-") and word.split("=")[0] not in self._option_string_actions
+    def _extra_where_nothing_is_required(self, given: list[str]) -> list[str]:
+        """What the parser knows nothing of; any other trouble is found again and told."""
+        required = [action for action in self._actions if action.required]
+        for action in required:
+            action.required = False
+        try:
+            return super().parse_known_args(given)[1]
+        finally:
+            for action in required:
+                action.required = True
 
     def refuse_unknown(self, extra: Sequence[str]) -> None:
         """Leave with 2 when `extra` holds something; name the nearest flag."""

@@ -1,5 +1,6 @@
 """Arguments of the command line: what is refused, and with which words."""
 
+import argparse
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import app.__main__ as program
 from app.application import window_parser
 from engine import cli
+from engine.cli_flags import Parser
 from engine.settings import all_settings
 from tests.engine.cli.commands import Capture, failing
 
@@ -17,10 +19,37 @@ def test_a_typo_gets_the_nearest_flag(capsys: Capture) -> None:
     assert "--itterations; did you mean --iterations?" in said
 
 
-@pytest.mark.parametrize("flag", ["--outptu", "--outptu=y", "-output"])
+@pytest.mark.parametrize("flag", ["--outptu", "--outptu=y", "-output", "--outp", "--outp=y"])
 def test_a_misspelt_flag_is_told_rather_than_the_missing_one(capsys: Capture, flag: str) -> None:
     said = failing(capsys, ["train", "x", flag, "y"], 2)
     assert f"{flag.split('=')[0]}; did you mean --output?" in said
+
+
+def test_a_misspelt_flag_is_told_in_any_language_of_the_library(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translated = {"the following arguments are required: %s": "es fehlen: %s"}
+    monkeypatch.setattr(argparse, "_", lambda text: translated.get(text, text))
+    assert "es fehlen: --output" in failing(capsys, ["train", "x"], 2)
+    assert "did you mean --output?" in failing(capsys, ["train", "x", "--outptu", "y"], 2)
+
+
+def test_a_negative_value_is_not_taken_for_a_misspelt_flag(capsys: Capture) -> None:
+    assert "--output" in failing(capsys, ["train", "x", "--seed", "-1"], 2)
+
+
+def test_a_misspelt_flag_does_not_hide_what_stopped_the_reading(capsys: Capture) -> None:
+    said = failing(capsys, ["train", "x", "--outptu", "y", "--preset"], 2)
+    assert "--preset: expected one argument" in said
+
+
+def test_help_says_after_a_refusal_too_what_is_required(capsys: Capture) -> None:
+    parser = Parser(prog="paint")
+    parser.add_argument("--output", required=True)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--outptu", "y"])
+    capsys.readouterr()
+    assert "[-h] --output OUTPUT" in parser.format_usage()
 
 
 def test_a_misspelt_demo_is_told(capsys: Capture, tmp_path: Path) -> None:
@@ -28,8 +57,15 @@ def test_a_misspelt_demo_is_told(capsys: Capture, tmp_path: Path) -> None:
     assert "Did you mean demo, the built-in scene?" in said
 
 
-def test_abbreviations_are_not_taken(capsys: Capture) -> None:
-    assert "--iter" in failing(capsys, ["train", "x", "--output", "y", "--iter", "5"], 2)
+@pytest.mark.parametrize("given", [["--iter", "5"], ["--iter=5"]])
+def test_abbreviations_are_not_taken(capsys: Capture, given: list[str]) -> None:
+    said = failing(capsys, ["train", "x", "--output", "y", *given], 2)
+    assert "there is no argument --iter;" in said
+
+
+def test_a_value_may_follow_its_flag_behind_an_equals_sign(capsys: Capture) -> None:
+    said = failing(capsys, ["train", "x", "--output=y", "--iterations=0"], 2)
+    assert "iterations is 0; expected" in said
 
 
 @pytest.mark.parametrize(
