@@ -70,6 +70,8 @@ from engine.messages import (
     Stop,
 )
 from engine.run.run_folder import RunFolder
+from engine.settings import Settings
+from engine.training.evaluation import evaluation_background
 
 LEAVE_ANYWAY_MS = 3_000  # after "close without saving", for an engine that gives no answer
 # refusals that only say that what was asked for is so already
@@ -107,6 +109,7 @@ class MainWindow(QMainWindow):
         self.scene: SceneOpened | None = None
         self.run_folder: Path | None = None
         self.passing_place: Rectangle | None = None  # beside another window; not remembered
+        self._in_force = Settings()  # of the run
         self._closing = False
         self.actions_table = Actions(self)
         self.toolbar = Toolbar(self.actions_table, self)
@@ -212,11 +215,11 @@ class MainWindow(QMainWindow):
         elif isinstance(event, RunStarted):
             self.run_folder = event.folder
             self.restart_strip.clear()
-            self.viewport.set_preview(str(event.settings["preview"]))
+            self._set_up_view(event.settings)
         elif isinstance(event, SettingApplied):
             self.restart_strip.take(event)
-            if event.name == "preview" and not event.held:
-                self.viewport.set_preview(str(event.new))
+            if not event.held:
+                self._set_up_view(self._in_force.changed(event.name, event.new))
         elif isinstance(event, Evaluated):
             self.viewport.set_held_out_psnr(event.psnr, event.step)
         elif isinstance(event, HistoryRead) and len(event.evaluated_psnr):
@@ -233,6 +236,12 @@ class MainWindow(QMainWindow):
             self.finished_strip.show_end(event.step, iterations)
         else:
             self._tell(event)
+
+    def _set_up_view(self, in_force: Settings) -> None:
+        """Let the view follow the settings of the run."""
+        self._in_force = in_force
+        self.viewport.set_preview(str(in_force["preview"]))
+        self.viewport.set_background(evaluation_background(in_force))
 
     def _tell(self, event: Event) -> None:
         """A quiet line for what needs no more than that."""

@@ -8,19 +8,21 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
+from jaxtyping import UInt8
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from engine.dataset.images import load_photo
 from engine.errors import SceneError
 from engine.messages import PhotoSummary
+from engine.training.photos import BLACK, Color
 
 KEPT = 3  # decoded photos; a photo of 1600x1200 is 8 MB
 
-Decoder = Callable[[PhotoSummary], np.ndarray]  # RGBA8 (height, width, 4)
+Decoder = Callable[[PhotoSummary], np.ndarray]  # straight RGBA8 (height, width, 4)
 
 
 def decode_photo(summary: PhotoSummary) -> np.ndarray:
-    """A photo as the trainer sees it (undistorted, at its camera's size), on black; RGBA8."""
+    """A photo as the trainer reads it: undistorted, at its camera's size, straight RGBA8."""
     if summary.source is None:
         raise SceneError(f"how {summary.name} is to be decoded is not known", path=summary.path)
     photo = load_photo(summary.source)
@@ -28,9 +30,21 @@ def decode_photo(summary: PhotoSummary) -> np.ndarray:
     pixels = np.full((height, width, 4), 255, dtype=np.uint8)
     pixels[..., :3] = photo.rgb
     if photo.alpha is not None:
-        covered = photo.rgb.astype(np.uint16) * photo.alpha[..., None].astype(np.uint16)
-        pixels[..., :3] = (covered + 127) // 255
+        pixels[..., 3] = photo.alpha
     return pixels
+
+
+def on_background(
+    pixels: UInt8[np.ndarray, "height width 4"], background: Color
+) -> UInt8[np.ndarray, "height width 4"]:
+    """Straight RGBA8 laid over a colour in [0, 1]; itself where it is opaque."""
+    if (pixels[..., 3] == 255).all():
+        return pixels
+    alpha = pixels[..., 3:].astype(np.float32) / 255.0
+    behind = 255.0 * np.array(background, dtype=np.float32)
+    laid = np.full_like(pixels, 255)
+    laid[..., :3] = np.rint(behind + alpha * (pixels[..., :3] - behind))
+    return laid
 
 
 class PhotoPictures(QObject):
@@ -44,6 +58,7 @@ class PhotoPictures(QObject):
     def __init__(self, decode: Decoder, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._decode = decode
+        self._background = BLACK
         self._photos: tuple[PhotoSummary, ...] = ()
         self._kept: dict[int, np.ndarray] = {}
         self._pending: dict[int, Future[np.ndarray]] = {}
@@ -53,10 +68,13 @@ class PhotoPictures(QObject):
 
     def set_photos(self, photos: tuple[PhotoSummary, ...]) -> None:
         """Another scene; pictures of the old one are forgotten."""
-        self._cancel_pending()
-        self._generation += 1
         self._photos = photos
-        self._kept.clear()
+        self._forget()
+
+    def set_background(self, background: Color) -> None:
+        """What lies behind photos with transparency, in [0, 1]."""
+        self._background = background
+        self._forget()
 
     def get(self, index: int) -> np.ndarray | None:
         """The pixels if they are there; else None, and they are decoded."""
@@ -65,7 +83,7 @@ class PhotoPictures(QObject):
             return self._kept[index]
         if index not in self._pending and 0 <= index < len(self._photos):
             self._cancel_pending()
-            future = self._executor.submit(self._decode, self._photos[index])
+            future = self._executor.submit(self._laid, self._photos[index], self._background)
             self._pending[index] = future
             generation = self._generation
 
@@ -88,6 +106,16 @@ class PhotoPictures(QObject):
         """Decode nothing more, and wait for the photo in work, if any."""
         self._cancel_pending()
         self._executor.shutdown(wait=wait, cancel_futures=True)
+
+    def _laid(self, photo: PhotoSummary, background: Color) -> np.ndarray:
+        return on_background(self._decode(photo), background)
+
+    def _forget(self) -> None:
+        """What is decoded, or is being decoded, is of no use any more."""
+        self._cancel_pending()
+        self._pending.clear()
+        self._generation += 1
+        self._kept.clear()
 
     def _cancel_pending(self) -> None:
         for index, future in list(self._pending.items()):

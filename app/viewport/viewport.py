@@ -24,6 +24,7 @@ from app.viewport.photo_pictures import Decoder, PhotoPictures
 from app.viewport.surface import Surface
 from engine.cameras import Camera
 from engine.messages import Frame, SceneOpened, View
+from engine.training.photos import BLACK, Color
 
 MOVING_MS = 250  # how long after the last input the camera counts as moving
 FRAME_INTERVAL_MS = 33  # repaints for new frames come no faster
@@ -50,6 +51,7 @@ class Viewport(QWidget):
         self.frame: Frame | None = None
         self.view: View | None = None  # the newest one asked for
         self.photo = -1
+        self.background: Color = BLACK  # behind the splats, and behind photos with transparency
         self._view_count = 0
         self._answer_time = AnswerTime()
         self._flipped = False
@@ -139,6 +141,17 @@ class Viewport(QWidget):
     def set_preview(self, preview: str) -> None:
         """The preview setting: live, still or off."""
         self.shown.preview = preview
+        self.present()
+
+    def set_background(self, background: Color) -> None:
+        """What lies behind the splats, and behind photos with transparency; in [0, 1]."""
+        if background == self.background:
+            return
+        self.background = background
+        self.photos.set_background(background)
+        if self._flipped:
+            self.photos.get(self.photo)
+        self.update_request()
         self.present()
 
     def set_colors(self, colors: Palette) -> None:
@@ -237,12 +250,12 @@ class Viewport(QWidget):
         moving = time.monotonic() < self._moving_until
         if (
             self.view is not None
-            and self.view.moving == moving
+            and (self.view.moving, self.view.background) == (moving, self.background)
             and same_picture(self.view.camera, camera)
         ):
             return
         self._view_count += 1
-        self.view = View(self._view_count, camera, moving)
+        self.view = View(self._view_count, camera, moving, self.background)
         self._late_timer.start()
         if moving:
             self._answer_time.ask(self.view.view_id, time.monotonic())
