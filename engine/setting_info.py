@@ -1,6 +1,6 @@
 """What can be said about one setting, and the check of a value against it.
 
-The settings themselves are declared in `engine.settings`.
+The settings themselves are declared in `engine.setting_groups`.
 """
 
 import dataclasses

@@ -12,7 +12,7 @@ from collections import deque
 
 from engine.cameras import Camera
 from engine.messages import View
-from engine.settings import Preview
+from engine.setting_groups import Preview
 
 SCALES = (1.0, 0.5, 0.25)
 MOVING_SECONDS = 0.25  # a camera counts as moving for this long after the last moving view

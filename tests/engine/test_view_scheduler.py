@@ -5,7 +5,7 @@ import pytest
 
 from engine.cameras import Camera
 from engine.messages import View
-from engine.settings import Preview
+from engine.setting_groups import Preview
 from engine.view_scheduler import MOVING_SECONDS, Plan, ViewScheduler
 
 CAMERA = Camera(np.eye(4), 500.0, 500.0, 320.0, 240.0, 640, 480)
