@@ -71,7 +71,33 @@ class Choice(QComboBox):
 STAYS = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
 
 
-class ValueField(QLineEdit):
+class TypedLine(QLineEdit):
+    """A line whose undo keys are the window's, unless something typed here waits."""
+
+    def event(self, event: QEvent) -> bool:
+        """Let undo and redo keys pass to the window's shortcuts."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and self._is_for_window(event)
+        ):
+            event.ignore()
+            return False
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Leave undo and redo alone also where the window has nothing to undo."""
+        if self._is_for_window(event):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+    def _is_for_window(self, event: QKeyEvent) -> bool:
+        keys = (QKeySequence.StandardKey.Undo, QKeySequence.StandardKey.Redo)
+        return not self.isModified() and any(event.matches(key) for key in keys)
+
+
+class ValueField(TypedLine):
     """A line for one value; Escape takes back what was typed."""
 
     abandoned = Signal()
@@ -81,33 +107,12 @@ class ValueField(QLineEdit):
         super().__init__(parent)
         self.setAlignment(Qt.AlignmentFlag.AlignRight)
 
-    def event(self, event: QEvent) -> bool:
-        """Let undo and redo keys pass to the window while nothing typed here waits."""
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and not self.isModified()
-            and (
-                event.matches(QKeySequence.StandardKey.Undo)
-                or event.matches(QKeySequence.StandardKey.Redo)
-            )
-        ):
-            event.ignore()
-            return False
-        return super().event(event)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape abandons the text; undo keys without typed text belong to the window."""
+        """Escape abandons the text."""
         if event.key() == Qt.Key.Key_Escape and self.isModified():
             self.abandoned.emit()
-            return
-        undoing = event.matches(QKeySequence.StandardKey.Undo) or event.matches(
-            QKeySequence.StandardKey.Redo
-        )
-        if undoing and not self.isModified():
-            event.ignore()
-            return
-        super().keyPressEvent(event)
+        else:
+            super().keyPressEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Select the text when the focus comes by a key, ready to be replaced."""

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QScrollArea,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.panels.setting_controls import TypedLine
 from app.panels.setting_group import SettingGroup
 from app.panels.setting_row import SettingRow
 from app.panels.setting_values import matches
@@ -84,7 +84,7 @@ class SettingList(QWidget):
     def _build_search(self) -> QHBoxLayout:
         line = QHBoxLayout()
         line.setSpacing(8)
-        self.search = QLineEdit(self)
+        self.search = TypedLine(self)
         self.search.setPlaceholderText("Search settings")
         self.search.setAccessibleName("Search settings")
         self.search.setToolTip("Words of a setting's name or meaning")

@@ -257,6 +257,7 @@ class SettingsPanel(Panel):
             return
         before = self._settings
         self._settings = before.updated(values)
+        self.list.search.setModified(False)  # undo is of the values now, not of older typing
         if remember:
             self._history.record(gesture, before, self._settings)
         for name in values:

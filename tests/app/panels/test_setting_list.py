@@ -1,12 +1,20 @@
 """Searching the settings, showing only changes, and presets."""
 
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
 
 from app.panels.preset_menu import PresetMenu
 from engine.messages import SetSetting
 from engine.presets import preset_description
 from engine.settings import Settings, all_settings
 from tests.app.panels.desk import Desk
+from tests.settling import LIMIT_MS
 
 
 def test_search_shows_matching_rows_only_and_opens_their_groups(desk: Desk) -> None:
@@ -81,3 +89,34 @@ def test_a_broken_preset_is_told_and_changes_nothing(desk: Desk, tmp_path: Path)
     assert "opacity_rl" in desk.panel.message.text()
     assert desk.panel.message.isVisible()
     assert desk.panel.settings() == Settings()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda desk: desk.panel.presets.load("demo"),
+        lambda desk: desk.panel.row("opacity_lr").edited.emit("opacity_lr", 0.05, 9),
+        lambda desk: desk.panel.presets.reset_action.trigger(),
+        lambda desk: desk.panel.row("scale_lr").reset_asked.emit("scale_lr"),
+    ],
+    ids=["preset", "value", "all back", "one back"],
+)
+def test_undo_in_the_search_takes_the_newest_change_back_and_before_it_the_typing(
+    desk: Desk, qtbot: QtBot, change: Callable[[Desk], None]
+) -> None:
+    shortcut = QShortcut(QKeySequence("Ctrl+Z"), desk.panel)
+    shortcut.activated.connect(desk.panel.undo)
+    desk.type("scale_lr", "0.001")
+    before = desk.panel.settings()
+    search = desk.panel.list.search
+    desk.panel.activateWindow()
+    search.setFocus()
+    qtbot.waitUntil(search.hasFocus, timeout=LIMIT_MS)
+    QTest.keyClicks(search, "rate")
+    change(desk)
+    assert desk.panel.settings() != before
+    QTest.keyClick(search, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert (desk.panel.settings(), search.text()) == (before, "rate")
+    QTest.keyClicks(search, "s")
+    QTest.keyClick(search, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert (desk.panel.settings(), search.text()) == (before, "")  # Qt takes all typing as one
