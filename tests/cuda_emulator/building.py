@@ -76,7 +76,7 @@ def build(
             return item
 
         with ThreadPoolExecutor(own_cores()) as pool:
-            objects = list(pool.map(compiled, [*cu_files, FOLDER / "emulator.cpp"]))
+            objects = list(pool.map(compiled, [*cu_files, *sorted(FOLDER.glob("*.cpp"))]))
         library = cache / f"emulated-{_digest(map(str, objects))}.so"
         if not library.is_file():
             extra = ["--coverage"] if coverage else []

@@ -1,8 +1,6 @@
 // Runs blocks one after the other, and their lanes as contexts that take turns on one thread.
 #include "emulator.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -10,71 +8,7 @@
 #include <utility>
 #include <vector>
 
-// Keeps the callee-saved registers on the stack, leaves its pointer at `save` and goes on at `load`.
-extern "C" void splatscope_switch_context(void** save, void* load);
-
-#if defined(__x86_64__)
-asm(R"(
-.text
-.globl splatscope_switch_context
-.hidden splatscope_switch_context
-.type splatscope_switch_context, @function
-splatscope_switch_context:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-.size splatscope_switch_context, .-splatscope_switch_context
-)");
-#elif defined(__aarch64__)
-asm(R"(
-.text
-.globl splatscope_switch_context
-.hidden splatscope_switch_context
-.type splatscope_switch_context, %function
-splatscope_switch_context:
-    sub sp, sp, #160
-    stp x19, x20, [sp, #0]
-    stp x21, x22, [sp, #16]
-    stp x23, x24, [sp, #32]
-    stp x25, x26, [sp, #48]
-    stp x27, x28, [sp, #64]
-    stp x29, x30, [sp, #80]
-    stp d8, d9, [sp, #96]
-    stp d10, d11, [sp, #112]
-    stp d12, d13, [sp, #128]
-    stp d14, d15, [sp, #144]
-    mov x2, sp
-    str x2, [x0]
-    mov sp, x1
-    ldp x19, x20, [sp, #0]
-    ldp x21, x22, [sp, #16]
-    ldp x23, x24, [sp, #32]
-    ldp x25, x26, [sp, #48]
-    ldp x27, x28, [sp, #64]
-    ldp x29, x30, [sp, #80]
-    ldp d8, d9, [sp, #96]
-    ldp d10, d11, [sp, #112]
-    ldp d12, d13, [sp, #128]
-    ldp d14, d15, [sp, #144]
-    add sp, sp, #160
-    ret
-.size splatscope_switch_context, .-splatscope_switch_context
-)");
-#else
-#error "the emulator knows x86-64 and 64-bit Arm; another processor needs its own context switch"
-#endif
+#include "contexts.h"
 
 namespace splatscope {
 namespace emulator {
@@ -84,11 +18,8 @@ Place place;
 namespace {
 
 constexpr int warp_size = 32;
-constexpr int largest_block = 1024;
 constexpr std::int64_t largest_grid = 0x7fffffff;
 constexpr std::int64_t largest_shared = 64 * 1024;  // of the oldest architecture, with opt-in
-constexpr std::size_t stack_bytes = 64 * 1024;
-constexpr std::size_t guard_bytes = 4096;
 constexpr std::uint32_t poison_word = 0xffffdeadu;  // a NaN, and no likely count
 
 enum class State { ready, waiting, ended };
@@ -212,34 +143,9 @@ void lane_main() {
     __builtin_unreachable();
 }
 
-unsigned char* stacks() {
-    static unsigned char* const all = [] {
-        const std::size_t bytes = largest_block * stack_bytes;
-        void* mapped =
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (mapped == MAP_FAILED) return static_cast<unsigned char*>(nullptr);
-        auto* at = static_cast<unsigned char*>(mapped);
-        for (int i = 0; i < largest_block; ++i) mprotect(at + i * stack_bytes, guard_bytes, PROT_NONE);
-        return at;
-    }();
-    return all;
-}
-
 void prepare(int thread) {
-    Lane& lane = lanes[thread];
-    lane = {};
-    // Tops at different places within a page, lest all lanes share the same few cache lines.
-    unsigned char* top = stacks() + (thread + 1) * stack_bytes - (thread % 61) * 64;
-    void** frame = reinterpret_cast<void**>(top);
-#if defined(__x86_64__)
-    constexpr int words = 8, return_word = 6;  // six registers, the return address, one for alignment
-#else
-    constexpr int words = 20, return_word = 11;
-#endif
-    frame -= words;
-    std::memset(frame, 0, words * sizeof(void*));
-    frame[return_word] = reinterpret_cast<void*>(&lane_main);
-    lane.stack_pointer = frame;
+    lanes[thread] = {};
+    lanes[thread].stack_pointer = new_context(thread, &lane_main);
 }
 
 bool meets(const Lane& one, const Lane& other) {
@@ -394,7 +300,7 @@ void check(const Launch& given) {
         fail(": %lld bytes of dynamic shared memory; expected 0 to %lld",
              static_cast<long long>(given.shared_bytes), static_cast<long long>(largest_shared));
     }
-    if (!stacks()) fail(": the system gave no memory for the lanes' stacks");
+    if (!have_stacks()) fail(": the system gave no memory for the lanes' stacks");
 }
 
 }  // namespace
