@@ -1,4 +1,4 @@
-"""Measuring a step without the time that others take between its phases, or within one."""
+"""Measuring steps without the time that others take between their phases, or within one."""
 
 import time
 from collections.abc import Generator
@@ -7,9 +7,14 @@ from engine.training.step_result import Phase
 
 
 class Stopwatch:
-    """Runs from its making; stands still while a phase is yielded."""
+    """Measures one step after the other; stands still while a phase is yielded."""
 
     def __init__(self) -> None:
+        self._seconds = self._others_seconds = 0.0
+        self._started = time.perf_counter()
+
+    def start(self) -> None:
+        """A step begins."""
         self._seconds = 0.0
         self._started = time.perf_counter()
 
@@ -23,6 +28,13 @@ class Stopwatch:
         """Do not count so much of the phase under way."""
         self._started += seconds
 
+    def owe(self, seconds: float) -> None:
+        """Do not count so much of this step and, as far as that is too much, of those behind it."""
+        self._others_seconds += seconds
+
     def stop(self) -> float:
-        """Seconds measured."""
-        return self._seconds + time.perf_counter() - self._started
+        """The step's own seconds."""
+        measured = self._seconds + time.perf_counter() - self._started
+        others = min(measured, self._others_seconds)
+        self._others_seconds -= others
+        return measured - others

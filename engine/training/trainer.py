@@ -105,7 +105,6 @@ class Trainer:
         self.watchdog = Watchdog()
         self.guard = StepGuard(device)
         self._memory = StepMemory()
-        self._others_seconds = 0.0
         self._watch = Stopwatch()
         self._outcomes = StepOutcomes()
 
@@ -165,7 +164,8 @@ class Trainer:
         return self._outcomes.take()
 
     def _phases(self) -> Generator[Phase, None, None]:
-        self._watch = watch = Stopwatch()
+        watch = self._watch
+        watch.start()
         step = self.step + 1
         sh_raised = schedule.raises_sh(step, self.settings, self.sh_reached)
         self.sh_reached += sh_raised
@@ -219,7 +219,7 @@ class Trainer:
         self.model.clear_gradients()
 
         self.step = step
-        self.seconds += self._own_seconds(watch.stop())
+        self.seconds += watch.stop()
         facts = StepFacts(
             step=step,
             photo=photo.name,
@@ -240,13 +240,7 @@ class Trainer:
 
     def waited_for_others(self, seconds: float) -> None:
         """A step waits for the device that long because of a picture drawn between its phases."""
-        self._others_seconds += seconds
-
-    def _own_seconds(self, measured: float) -> float:
-        """A step's time without what the device did for others; what is too much waits on."""
-        others = min(measured, self._others_seconds)
-        self._others_seconds -= others
-        return measured - others
+        self._watch.owe(seconds)
 
     def _out_of_memory(self) -> TrainingError:
         splats, moved = len(self.model), ""
