@@ -18,6 +18,11 @@ def is_there(path: Path) -> bool:
     return path.exists() and not path.is_dir()
 
 
+def listed(item: Path) -> str:
+    """Its name for people, with what it is where that of a folder looks like a file's."""
+    return f"{item.name} (a folder)" if item.suffix and item.is_dir() else item.name
+
+
 def require_plain_file(path: Path) -> None:
     """Raise OSError that says what lies there instead of a plain file; ask before opening.
 

@@ -18,7 +18,7 @@ from engine.dataset.loading import Loading
 from engine.dataset.posed_files import Observations, PosedFile, PosedFiles
 from engine.dataset.scene import Distortion, Finding
 from engine.errors import SceneError
-from engine.plain_files import is_there, require_plain_file
+from engine.plain_files import is_there, listed, require_plain_file
 
 _KINDS = (".bin", ".txt")
 
@@ -39,7 +39,7 @@ def looks_like_model(folder: Path) -> bool:
 
 def refuse_incomplete(folder: Path, remark: str = "") -> SceneError:
     """The error for a folder with some files of a model but not those that are needed."""
-    present = sorted(item.name for item in folder.iterdir() if item.suffix in _KINDS)
+    present = sorted(listed(item) for item in folder.iterdir() if item.suffix in _KINDS)
     return SceneError(
         f"{folder} is an incomplete COLMAP model: found {', '.join(present)}; expected cameras and "
         "images, both .bin or both .txt. Without images there are no poses. Copy the missing file "

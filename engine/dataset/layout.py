@@ -22,7 +22,7 @@ from engine.dataset.posed_files import PosedFiles
 from engine.dataset.scene import Finding
 from engine.dataset.transforms_json import read_blender, read_transforms
 from engine.errors import EngineError, SceneError
-from engine.plain_files import is_there, require_plain_file
+from engine.plain_files import is_there, listed, require_plain_file
 from engine.ply import read_ply_header
 from engine.scene_names import EXPECTED_SCENE, require_existing
 from engine.wording import counted
@@ -61,7 +61,11 @@ def find_layout(path: Path, loading: Loading) -> Layout:
 
 def is_photo_folder(folder: Path) -> bool:
     """Whether photos lie directly in the folder."""
-    return any(is_photo_name(item.name) for item in folder.iterdir())
+    return any(map(_is_photo, folder.iterdir()))
+
+
+def _is_photo(item: Path) -> bool:
+    return is_photo_name(item.name) and not item.is_dir()
 
 
 def _layout_of_file(path: Path, loading: Loading) -> Layout:
@@ -162,25 +166,26 @@ def _other_formats(path: Path) -> tuple[Finding, ...]:
 
 
 def _nothing_found(path: Path) -> SceneError:
-    items = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))
-    photos = [name for name in items if is_photo_name(name)]
+    items = sorted(item for item in path.iterdir() if not item.name.startswith("."))
+    files = [item.name for item in items if not item.is_dir()]
+    photos = [name for name in files if is_photo_name(name)]
     photo_folders = [item for item in _subfolders(path) if is_photo_folder(item)]
-    plys = [name for name in items if name.lower().endswith(".ply")]
-    if "run.toml" in items:
+    plys = [name for name in files if name.lower().endswith(".ply")]
+    if "run.toml" in files:
         what = (
             f"{path} is the folder of a run, not a scene. Continue the run with --resume, or name "
             "the scene that it was trained on."
         )
     elif not items:
         what = f"{path} is an empty folder; {EXPECTED_SCENE}."
-    elif "poses_bounds.npy" in items:
+    elif "poses_bounds.npy" in files:
         what = (
             f"{path} has poses only as poses_bounds.npy (LLFF), which is not read here; "
             f"{EXPECTED_SCENE}. Convert it with nerfstudio or run COLMAP on the photos."
         )
     elif photos or photo_folders:
         where = "" if photos else f" in {photo_folders[0].name}/"
-        count = len(photos) or sum(is_photo_name(i.name) for i in photo_folders[0].iterdir())
+        count = len(photos) or sum(map(_is_photo, photo_folders[0].iterdir()))
         what = (
             f"{path} holds {counted(count, 'photo')}{where} but no poses: training needs to know "
             f"where each was taken; {EXPECTED_SCENE}. Run COLMAP on the photos (automatic "
@@ -190,6 +195,6 @@ def _nothing_found(path: Path) -> SceneError:
         kind = _what_ply(path / plys[0])
         what = f"{path} holds {plys[0]}, {kind}, but no photos with poses; {EXPECTED_SCENE}."
     else:
-        shown = ", ".join(items[:5]) + (", ..." if len(items) > 5 else "")
+        shown = ", ".join(map(listed, items[:5])) + (", ..." if len(items) > 5 else "")
         what = f"{path} is not a scene: found {shown}; {EXPECTED_SCENE}."
     return SceneError(what, path=path)

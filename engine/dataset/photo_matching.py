@@ -80,9 +80,10 @@ class _Matcher:
         found = self.folder.find(posed.name)
         if found is None:
             self.missing.append(posed.name)
+            path = self.folder.folder / posed.name
+            what = "is a folder, not a photo" if path.is_dir() else "does not exist"
             message = (
-                f"{self.folder.folder / posed.name} does not exist; its pose is left out. Put the "
-                "photo back if it should be used."
+                f"{path} {what}; its pose is left out. Put the photo back if it should be used."
             )
             self._note("photo_missing", "warning", posed.name, message)
             return

@@ -159,7 +159,8 @@ def _seed_cloud(path: Path, root: Values, findings: list[Finding]) -> tuple[np.n
         if not is_there(cloud):
             beside = folder / cloud.name
             if not is_there(beside):
-                message = f"The seed cloud {cloud}, named in {path.name}, does not exist."
+                what = "is a folder, not a file" if cloud.is_dir() else "does not exist"
+                message = f"The seed cloud {cloud}, named in {path.name}, {what}."
                 findings.append(Finding("seed_cloud_missing", "warning", named, message))
                 return nothing
             cloud = beside

@@ -69,6 +69,12 @@ def load_model(path: Path) -> SavedModel:
         raise ExportError(message, path=path) from error
     if is_folder:
         folder = RunFolder(path)
+        if path.suffix in (".ply", ".safetensors") and not folder.facts_path.exists():
+            raise RunFolderError(
+                f"{path} is a folder, not a file, and no run folder either: it has no run.toml. "
+                "Expected a run folder, a checkpoint or a splat file (.ply).",
+                path=path,
+            )
         folder.read_facts()
         last = folder.last_checkpoint()
         if last is None:
