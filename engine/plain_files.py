@@ -18,6 +18,14 @@ def is_there(path: Path) -> bool:
     return path.exists() and not path.is_dir()
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a folder lies there; a name that no file can have is none's."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def listed(item: Path) -> str:
     """Its name for people, with what it is where that of a folder looks like a file's."""
     return f"{item.name} (a folder)" if item.suffix and item.is_dir() else item.name

@@ -18,6 +18,7 @@ from engine.dataset.posed_files import LensGuess, PosedFile, PosedFiles
 from engine.dataset.scene import Distortion, Finding, Photo, Severity
 from engine.dataset.undistort import PinholeView, pinhole_view
 from engine.errors import SceneError
+from engine.plain_files import is_folder
 from engine.wording import counted
 
 _POSED_BUT_LOST = ("distortion_invalid", "entry_invalid", "pose_invalid")  # readers' findings
@@ -81,7 +82,7 @@ class _Matcher:
         if found is None:
             self.missing.append(posed.name)
             path = self.folder.folder / posed.name
-            what = "is a folder, not a photo" if path.is_dir() else "does not exist"
+            what = "is a folder, not a photo" if is_folder(path) else "does not exist"
             message = (
                 f"{path} {what}; its pose is left out. Put the photo back if it should be used."
             )

@@ -17,7 +17,7 @@ from engine.dataset.posed_files import PosedFile, PosedFiles
 from engine.dataset.scene import Finding
 from engine.dataset.transforms_frame import Frame, Values
 from engine.errors import EngineError, SceneError
-from engine.plain_files import is_there, require_plain_file
+from engine.plain_files import is_folder, is_there, require_plain_file
 
 BLENDER_SPLITS = {"train": False, "test": True}  # split -> held out; "val" is not used
 _BLENDER_HALF_SIZE = 1.3  # the cube the synthetic scenes live in (FACTS 1.1)
@@ -159,7 +159,7 @@ def _seed_cloud(path: Path, root: Values, findings: list[Finding]) -> tuple[np.n
         if not is_there(cloud):
             beside = folder / cloud.name
             if not is_there(beside):
-                what = "is a folder, not a file" if cloud.is_dir() else "does not exist"
+                what = "is a folder, not a file" if is_folder(cloud) else "does not exist"
                 message = f"The seed cloud {cloud}, named in {path.name}, {what}."
                 findings.append(Finding("seed_cloud_missing", "warning", named, message))
                 return nothing

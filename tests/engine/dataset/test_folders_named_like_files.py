@@ -50,8 +50,10 @@ def test_a_folder_in_the_place_of_a_seed_cloud_is_called_one(
 
 @pytest.mark.parametrize(
     "name",
-    ["transforms.json", "transforms_train.json", "cameras.bin", "garden.jpg", "x.ply", "run.toml"]
-    + ["poses_bounds.npy"],
+    [
+        *("transforms.json", "transforms_train.json", "cameras.bin", "poses_bounds.npy"),
+        *("garden.jpg", "x.ply", "run.toml"),
+    ],
 )
 def test_a_folder_in_the_place_of_a_scenes_file_is_called_one(tmp_path: Path, name: str) -> None:
     put_folder(tmp_path / name)
