@@ -1,30 +1,22 @@
-"""The window tells what the engine does, allows what is legal, and closes in order."""
+"""The window tells what the engine does and allows what is legal."""
 
 import dataclasses
-import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
-from pytestqt.qtbot import QtBot
-from shiboken6 import Shiboken
 
 from app import window_memory
 from app.actions import ACTIONS
-from app.diagnostics import Problem
-from app.error_card import MOST_CARDS
 from app.palette import DARK, LIGHT
 from engine.messages import (
-    CommandRefused,
     ContinueFor,
     Evaluated,
-    Failed,
     Finished,
-    Noticed,
     OpenScene,
     Pause,
     Restart,
@@ -32,7 +24,6 @@ from engine.messages import (
     Save,
     Saved,
     SettingApplied,
-    Shutdown,
     Start,
     State,
     StepN,
@@ -41,9 +32,9 @@ from engine.messages import (
 from engine.presets import load_preset
 from engine.scene_names import DEMO_FOLDER
 from engine.usual_preset import PresetChoice
-from tests.gui.scripted_engine import ScriptedEngine, stepped
-from tests.gui.window_room import Room, enter, make_room, tell
-from tests.settling import LIMIT_MS, settle, wait_for_layout
+from tests.gui.scripted_engine import stepped
+from tests.gui.window_room import Room, enter, tell
+from tests.settling import LIMIT_MS, wait_for_layout
 
 pytestmark = pytest.mark.gl
 
@@ -87,97 +78,6 @@ def test_a_space_in_the_view_pauses(painted_room: Room) -> None:
     assert room.engine.commands[-1] == Pause()
 
 
-def test_an_error_makes_one_card_that_counts_its_repeats(painted_room: Room) -> None:
-    room = painted_room
-    room.open()
-    run = room.session.run_id
-    failed = Failed(
-        run,
-        "still.jpg is 3x4, expected 4x3; export it anew.",
-        "Traceback …",
-        Path("photos/still.jpg"),
-        12,
-    )
-    tell(room, failed, failed, Failed(run, "Something else.", "", None, 12))
-    cards = room.window.error_cards.cards
-    assert [(card.problem.message[:5], card.count) for card in cards] == [
-        ("Somet", 1),
-        ("still", 2),
-    ]
-    assert cards[1].isVisible()
-    assert cards[1].count_label.text() == "2 times"
-    cards[1].copy_button.click()
-    copied = QGuiApplication.clipboard().text()
-    for part in ("expected 4x3", "photos/still.jpg", "Traceback …", "PySide6", "2 times"):
-        assert part in copied
-    cards[1].log_button.click()
-    assert room.window.log_panel.isVisible()
-    room.window.actions_table["log"].trigger()
-    assert not room.window.log_panel.isVisible()
-    for card in list(cards):
-        card.dismiss_button.click()
-    assert not room.window.error_cards.isVisible()
-
-
-def test_an_error_of_a_scene_goes_when_another_opens(painted_room: Room) -> None:
-    room = painted_room
-    room.open()
-    room.window.error_cards.show_problem(Problem("The preferences cannot be used."))
-    run = room.session.run_id
-    tell(room, Failed(run, "transforms.json is cut short.", "", Path("transforms.json")))
-    room.open("other")
-    messages = [card.problem.message for card in room.window.error_cards.cards]
-    assert messages == ["The preferences cannot be used."]
-
-
-def test_many_errors_leave_room_for_the_view(painted_room: Room) -> None:
-    room = painted_room
-    for number in range(20):
-        room.window.error_cards.show_problem(Problem(f"problem {number}"))
-    shown = [card for card in room.window.error_cards.cards if card.isVisible()]
-    assert [card.problem.message for card in shown] == [
-        f"problem {number}" for number in (19, 18, 17)
-    ]
-    assert len(shown) == MOST_CARDS
-
-
-@pytest.mark.parametrize(("size", "closing"), [((800, 490), True), ((640, 400), False)])
-def test_a_low_window_shows_the_cause_of_the_newest_error_and_its_buttons(
-    painted_room: Room, size: tuple[int, int], closing: bool
-) -> None:
-    room = painted_room
-    room.open()
-    room.window.resize(*size)
-    cards = room.window.error_cards
-    folder = Path("/somewhere/far/away/splatscope/runs/demo-1")
-    for path in (folder / "exports/step-001000.ply", folder / "checkpoints/step-001000"):
-        reason = f"{path} could not be written: No space left on device."
-        cards.show_problem(Problem(reason, "", path))
-    room.window.closing_strip.say("Not saved: free disk space, close again")
-    room.window.closing_strip.setVisible(closing)
-    settle()
-    try:
-        (card,) = [card for card in cards.cards if card.isVisible()]
-        assert card.problem.path == folder / "checkpoints/step-001000"
-        assert card.more_label.text() == "1 more"
-        assert card.message_label.text() == "step-001000 could not be written: " + (
-            "No space left on device."
-        )
-        label = card.message_label
-        for part in (label, card.copy_button, card.log_button, card.dismiss_button):
-            assert part.visibleRegion().boundingRect() == part.rect()  # nothing of it is cut off
-        assert label.height() >= label.heightForWidth(label.width())
-        assert card.dismiss_button.height() >= card.dismiss_button.minimumSizeHint().height()
-        line = room.window.closing_strip.label
-        assert not closing or line.text() == line.full_text
-        room.window.resize(1280, 800)
-        room.qtbot.waitUntil(lambda: cards.cards[1].isVisible(), timeout=LIMIT_MS)
-        assert str(folder) in label.text()
-        assert not card.more_label.isVisible()
-    finally:
-        room.window.closing_strip.hide()
-
-
 def test_a_small_window_forgets_no_width_that_was_wanted(painted_room: Room) -> None:
     window, qtbot = painted_room.window, painted_room.qtbot
     wide = window.divisions["sides"].splitter.sizes()
@@ -196,20 +96,6 @@ def _is_narrower(panel: QWidget, width: int) -> None:
 
 def _has_width(panel: QWidget, width: int) -> None:
     assert panel.width() == width
-
-
-def test_refusals_and_notices_are_quiet_lines(painted_room: Room) -> None:
-    room = painted_room
-    room.open()
-    run = room.session.run_id
-    tell(room, CommandRefused(run, Save(), "There is nothing to save: no step was done."))
-    assert "nothing to save" in room.window.status.notice.text()
-    tell(room, Noticed(run, "The splat cap is reached."))
-    assert room.window.status.notice.toolTip() == "The splat cap is reached."
-    assert not room.window.error_cards.cards
-    assert len(QApplication.topLevelWidgets()) == len(
-        [w for w in QApplication.topLevelWidgets() if not (w.isVisible() and w.isModal())]
-    )
 
 
 def test_a_finished_run_offers_what_comes_next(painted_room: Room) -> None:
@@ -363,70 +249,6 @@ def test_the_key_sheet_opens_from_the_view_and_lists_every_key(painted_room: Roo
         if info.view_key or info.shortcut:
             assert info.tooltip in words
     sheet.close()
-
-
-def test_closing_saves_and_waits_for_the_engine(
-    qtbot: QtBot, qapp: QApplication, kind: str
-) -> None:
-    room = make_room(qtbot, qapp, kind, ScriptedEngine(stops_by_itself=False))
-    room.open()
-    tell(room, stepped(1, 1, 40))
-    room.window.close()
-    assert room.engine.commands[-1] == Shutdown(save=True)
-    assert room.window.isVisible()
-    assert room.window.closing_strip.isVisible()
-    assert "Saving step 40" in room.window.closing_strip.label.full_text
-    assert room.engine.last_view() is None
-    room.window.close()  # once more changes nothing
-    assert [type(c) for c in room.engine.commands].count(Shutdown) == 1
-    room.engine.stop()
-    qtbot.waitUntil(lambda: not room.window.isVisible(), timeout=LIMIT_MS)
-    assert room.session.close(LIMIT_MS / 1000)
-    room.window.deleteLater()
-
-
-def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
-    qtbot: QtBot, qapp: QApplication
-) -> None:
-    room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
-    room.open()
-    room.window.close()
-    enter(room, State.CLOSING)
-    tell(room, Failed(1, "The disk is full.", "", None, 40))
-    assert "Not saved" in room.window.closing_strip.label.full_text
-    assert room.window.closing_strip.leave_button.isVisible()
-    room.window.close()
-    assert room.engine.commands[-2:] == [Shutdown(save=True)] * 2
-    room.engine.stop()
-    qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
-    assert room.session.close(LIMIT_MS / 1000)
-    room.window.deleteLater()
-
-
-def test_closing_without_saving_says_so_to_the_engine(qtbot: QtBot, qapp: QApplication) -> None:
-    room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
-    room.open()
-    room.window.close()
-    room.window.closing_strip.leave_button.click()
-    assert room.engine.commands[-1] == Shutdown(save=False)
-    room.engine.stop()
-    qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
-    assert room.session.close(LIMIT_MS / 1000)
-    room.window.deleteLater()
-
-
-def test_nothing_is_left_after_the_window(qtbot: QtBot, qapp: QApplication, kind: str) -> None:
-    threads = set(threading.enumerate())
-    windows = set(QApplication.topLevelWidgets())
-    room = make_room(qtbot, qapp, kind)
-    room.open()
-    room.view.set_flipped(True)
-    qtbot.waitUntil(lambda: room.view.photos.get(0) is not None, timeout=LIMIT_MS)
-    room.close()
-    room.window.deleteLater()
-    qtbot.waitUntil(lambda: not Shiboken.isValid(room.window), timeout=LIMIT_MS)
-    qtbot.waitUntil(lambda: set(threading.enumerate()) <= threads, timeout=LIMIT_MS)
-    assert set(QApplication.topLevelWidgets()) <= windows
 
 
 def test_every_control_has_a_name_and_a_tooltip_and_tab_reaches_it(painted_room: Room) -> None:

@@ -1,0 +1,83 @@
+"""The window closes in order: it saves, waits for the engine, and leaves nothing behind."""
+
+import threading
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from shiboken6 import Shiboken
+
+from engine.messages import (
+    Failed,
+    Shutdown,
+    State,
+)
+from tests.gui.scripted_engine import ScriptedEngine, stepped
+from tests.gui.window_room import enter, make_room, tell
+from tests.settling import LIMIT_MS
+
+pytestmark = pytest.mark.gl
+
+
+def test_closing_saves_and_waits_for_the_engine(
+    qtbot: QtBot, qapp: QApplication, kind: str
+) -> None:
+    room = make_room(qtbot, qapp, kind, ScriptedEngine(stops_by_itself=False))
+    room.open()
+    tell(room, stepped(1, 1, 40))
+    room.window.close()
+    assert room.engine.commands[-1] == Shutdown(save=True)
+    assert room.window.isVisible()
+    assert room.window.closing_strip.isVisible()
+    assert "Saving step 40" in room.window.closing_strip.label.full_text
+    assert room.engine.last_view() is None
+    room.window.close()  # once more changes nothing
+    assert [type(c) for c in room.engine.commands].count(Shutdown) == 1
+    room.engine.stop()
+    qtbot.waitUntil(lambda: not room.window.isVisible(), timeout=LIMIT_MS)
+    assert room.session.close(LIMIT_MS / 1000)
+    room.window.deleteLater()
+
+
+def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
+    qtbot: QtBot, qapp: QApplication
+) -> None:
+    room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
+    room.open()
+    room.window.close()
+    enter(room, State.CLOSING)
+    tell(room, Failed(1, "The disk is full.", "", None, 40))
+    assert "Not saved" in room.window.closing_strip.label.full_text
+    assert room.window.closing_strip.leave_button.isVisible()
+    room.window.close()
+    assert room.engine.commands[-2:] == [Shutdown(save=True)] * 2
+    room.engine.stop()
+    qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
+    assert room.session.close(LIMIT_MS / 1000)
+    room.window.deleteLater()
+
+
+def test_closing_without_saving_says_so_to_the_engine(qtbot: QtBot, qapp: QApplication) -> None:
+    room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
+    room.open()
+    room.window.close()
+    room.window.closing_strip.leave_button.click()
+    assert room.engine.commands[-1] == Shutdown(save=False)
+    room.engine.stop()
+    qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
+    assert room.session.close(LIMIT_MS / 1000)
+    room.window.deleteLater()
+
+
+def test_nothing_is_left_after_the_window(qtbot: QtBot, qapp: QApplication, kind: str) -> None:
+    threads = set(threading.enumerate())
+    windows = set(QApplication.topLevelWidgets())
+    room = make_room(qtbot, qapp, kind)
+    room.open()
+    room.view.set_flipped(True)
+    qtbot.waitUntil(lambda: room.view.photos.get(0) is not None, timeout=LIMIT_MS)
+    room.close()
+    room.window.deleteLater()
+    qtbot.waitUntil(lambda: not Shiboken.isValid(room.window), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: set(threading.enumerate()) <= threads, timeout=LIMIT_MS)
+    assert set(QApplication.topLevelWidgets()) <= windows
