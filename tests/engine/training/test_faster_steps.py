@@ -13,13 +13,14 @@ from engine.training.space_order import morton_order
 from engine.training.trainer import Trainer
 from tests.engine.training.tiny_scene import (
     BACKEND,
+    CALM,
     bits,
     make_trainer,
+    step_until,
     tiny_scene,
     with_photos,
 )
 
-CALM = {"densify_stop": 0, "opacity_reset_interval": 0}
 ALL = {
     "coarse_halvings": 1,
     "coarse_steps": 9,
@@ -30,11 +31,6 @@ ALL = {
     "background": "random",
     "opacity_reset_interval": 12,
 }
-
-
-def step_until(trainer: Trainer, step: int) -> None:
-    while trainer.step < step:
-        trainer.step_once()
 
 
 @pytest.fixture

@@ -14,16 +14,12 @@ from tests.engine.training.tiny_scene import (
     changed_photo,
     make_trainer,
     photo_of,
+    step_until,
     tiny_scene,
     with_photos,
 )
 
 SETTINGS = {"gradient_threshold": 2e-3, "background": "random", "opacity_reset_interval": 12}
-
-
-def step_until(trainer: Trainer, step: int) -> None:
-    while trainer.step < step:
-        trainer.step_once()
 
 
 def resumed(trainer: Trainer) -> Trainer:

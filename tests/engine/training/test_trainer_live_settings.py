@@ -4,15 +4,7 @@ import pytest
 import torch
 
 from engine.errors import SettingError
-from engine.training.trainer import Trainer
-from tests.engine.training.tiny_scene import bits, make_trainer
-
-CALM = {"densify_stop": 0, "opacity_reset_interval": 0}
-
-
-def step_until(trainer: Trainer, step: int) -> None:
-    while trainer.step < step:
-        trainer.step_once()
+from tests.engine.training.tiny_scene import CALM, bits, make_trainer, step_until
 
 
 @pytest.mark.parametrize("end", ["position_lr_start", "position_lr_end"])

@@ -1,8 +1,10 @@
 """A scene of a few dozen splats seen by ten small cameras, made in code."""
 
 import dataclasses
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from tests.looking import look_at
 
 WIDTH, HEIGHT = 24, 20
 BACKEND = resolve_backend("auto")
+CALM: Mapping[str, Any] = {"densify_stop": 0, "opacity_reset_interval": 0}
 
 
 def camera_at(angle: float, *, away: bool = False) -> Camera:
@@ -110,6 +113,11 @@ def make_trainer(scene: Scene | None = None, **values: object) -> Trainer:
     scene = scene or tiny_scene()
     count = len(scene.photos)
     return Trainer(scene, MemoryPhotos(shown[:count], [None] * count), settings, backend=BACKEND)
+
+
+def step_until(trainer: Trainer, step: int) -> None:
+    while trainer.step < step:
+        trainer.step_once()
 
 
 def with_photos(trainer: Trainer) -> MemoryPhotos:
