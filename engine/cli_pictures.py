@@ -19,7 +19,6 @@ from engine.errors import ExportError, SceneError
 from engine.export.pictures import write_png
 from engine.export.saved_model import SavedModel, load_model
 from engine.photo_score import PhotoScore
-from engine.run.run_folder import probe_folder
 from engine.scene_names import scene_path
 from engine.settings import Settings
 from engine.training import evaluation
@@ -83,7 +82,6 @@ def render(arguments: argparse.Namespace) -> int:
 
     Pictures of the same names that lie there are replaced, which is told.
     """
-    _require_folder(arguments.output)
     with Progress() as progress:
         saved, scene, settings = _opened(arguments, progress)
         photos = scene.photos if arguments.all else scene.held_out
@@ -117,21 +115,6 @@ def render(arguments: argparse.Namespace) -> int:
         f"{counted(len(photos), 'picture')} {are} in {arguments.output}{instead}."
     )
     return 0
-
-
-def _require_folder(output: Path) -> None:
-    """ExportError when no picture can be written there; asked before anything takes time."""
-    try:
-        if output.is_file():
-            message = f"{output} is a file; expected a folder for the pictures. Choose another."
-            raise ExportError(message, path=output)
-        probe_folder(output)
-    except OSError as error:
-        raise ExportError(
-            f"The folder {output} cannot be made or written: {error.strerror or error}. Choose "
-            "another folder for the pictures.",
-            path=output,
-        ) from error
 
 
 def _opened(

@@ -9,6 +9,7 @@ import torch
 
 from engine.dataset.scene import Scene, SceneFrame
 from engine.errors import CheckpointError, ExportError, RunFolderError
+from engine.export.model_file import model_file
 from engine.export.splat_files import read_splats
 from engine.run.checkpoint import load_checkpoint
 from engine.run.run_folder import RunFolder
@@ -62,33 +63,7 @@ def load_model(path: Path) -> SavedModel:
 
     Raises RunFolderError, CheckpointError or ExportError when it is none of them or damaged.
     """
-    try:
-        is_folder, exists = path.is_dir(), path.exists()
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}."
-        raise ExportError(message, path=path) from error
-    if is_folder:
-        folder = RunFolder(path)
-        if path.suffix in (".ply", ".safetensors") and not folder.facts_path.exists():
-            raise RunFolderError(
-                f"{path} is a folder, not a file, and no run folder either: it has no run.toml. "
-                "Expected a run folder, a checkpoint or a splat file (.ply).",
-                path=path,
-            )
-        folder.read_facts()
-        last = folder.last_checkpoint()
-        if last is None:
-            raise RunFolderError(
-                f"The run {path} has no checkpoint. Train it further with --resume, or give one of "
-                "its splat files.",
-                path=path,
-            )
-        return _from_checkpoint(last)
-    if not exists:
-        raise ExportError(
-            f"There is no {path}; expected a run folder, a checkpoint or a splat file (.ply).",
-            path=path,
-        )
+    path = model_file(path)
     if path.suffix == ".safetensors":
         return _from_checkpoint(path)
     loaded = read_splats(path)

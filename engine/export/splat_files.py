@@ -15,6 +15,7 @@ from torch import Tensor
 
 from engine.dataset.scene import SceneFrame
 from engine.errors import ExportError
+from engine.export.model_file import require_splats
 from engine.ply import PlyError, read_ply, write_ply_in_phases
 from engine.run.atomic_file import atomic_file, disk_error, other_place
 from engine.training.gaussians import SH_C0, Gaussians
@@ -120,7 +121,7 @@ def read_splats(path: Path) -> Loaded:
     if rows is None or rows.dtype.names is None:
         raise ExportError(f"{path} has no element 'vertex'; expected splats.", path=path)
     names = set(rows.dtype.names)
-    _require_splats(path, names)
+    require_splats(path, names)
     rest, degree = _read_rest(path, rows, names)
     columns = {
         "means": _stack(rows, ["x", "y", "z"]),
@@ -136,32 +137,6 @@ def read_splats(path: Path) -> Loaded:
     kept["sh_rest"] = _padded_rest(rest[good])
     splats = Gaussians({name: _tensor(value) for name, value in kept.items()})
     return Loaded(splats=splats, sh_degree=degree, dropped=len(rows) - len(splats))
-
-
-def _require_splats(path: Path, names: set[str]) -> None:
-    needed = {"x", "y", "z", "opacity"}
-    needed |= {f"scale_{i}" for i in range(3)} | {f"rot_{i}" for i in range(4)}
-    missing = sorted(needed - names)
-    if not missing:
-        return
-    if "packed_position" in names:
-        raise ExportError(
-            f"{path} is a compressed splat file (it has packed positions), which is not read here; "
-            "expected a plain 3DGS splat file. Export it uncompressed, or convert it.",
-            path=path,
-        )
-    if {"x", "y", "z"} <= names and not names & {"opacity", "scale_0", "rot_0"}:
-        raise ExportError(
-            f"{path} is a point cloud, not splats: it has no opacity, scale or rotation. Use it as "
-            "the sparse points of a scene, or give a file that a splat trainer exported.",
-            path=path,
-        )
-    raise ExportError(
-        f"{path} lacks the properties {', '.join(missing)}; expected the properties of a 3DGS "
-        "splat file.",
-        path=path,
-        value=missing,
-    )
 
 
 def _stack(rows: np.ndarray, names: list[str], kind: type[np.floating] = np.float32) -> np.ndarray:

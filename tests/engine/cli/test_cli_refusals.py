@@ -3,11 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine import cli
+from engine.run.run_folder import RunFacts, RunFolder
+from engine.settings import Settings
 from tests.child_process import run_python
 from tests.engine.cli.commands import Capture, failing
+from tests.engine.ply_files import write_ply
 
 _SAYS_WHAT_WAS_IMPORTED = """
 import contextlib, json, sys
@@ -22,9 +26,29 @@ print(json.dumps([codes, "torch" in sys.modules]))
 """
 
 
+SPLAT = (
+    *("x", "y", "z", "opacity", "f_dc_0", "f_dc_1", "f_dc_2"),
+    *("scale_0", "scale_1", "scale_2", "rot_0", "rot_1", "rot_2", "rot_3"),
+)
+
+
+def vertices(*names: str) -> np.ndarray:
+    return np.zeros(3, dtype=[(name, "f4") for name in names])
+
+
 def test_what_can_be_refused_without_torch_is_refused_before_it_is_imported(
     tmp_path: Path,
 ) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    photo, cloud = tmp_path / "a.jpg", tmp_path / "cloud.ply"
+    photo.write_bytes(b"a picture")
+    write_ply(cloud, {"vertex": vertices("x", "y", "z")})
+    splats = tmp_path / "splats.ply"
+    write_ply(splats, {"vertex": vertices(*SPLAT)})
+    old = RunFolder(tmp_path / "old")
+    old.create()
+    old.write_facts(Settings(), RunFacts("../gone", "gone", "cpu", "CPU", {}))
     used = tmp_path / "used"
     used.mkdir()
     (used / "notes.txt").write_text("mine")
@@ -45,6 +69,19 @@ def test_what_can_be_refused_without_torch_is_refused_before_it_is_imported(
         (["check", "nowhere"], 1, "nowhere does not exist"),
         (["check", "demo", "--resolution", "-3"], 2, "resolution is -3"),
         (["check", "demo", "--resolution", "3"], 2, "a width of at least 16 pixels"),
+        (["check", str(empty)], 1, "is an empty folder"),
+        (["check", str(used)], 1, "is not a scene: found notes.txt"),
+        (["check", str(cloud)], 1, "is a point cloud, not a scene"),
+        (["train", str(photo), *train[2:]], 1, "is a single file, not a scene"),
+        (["eval", "some.ply", str(empty)], 1, "is an empty folder"),
+        (["eval", "some.ply", "demo"], 1, "There is no some.ply"),
+        (["eval", str(used), "demo"], 1, "is not a run folder"),
+        (["eval", str(photo), "demo"], 1, "a.jpg is not a PLY file"),
+        (["render", str(cloud), "demo", *train[2:]], 1, "is a point cloud, not splats"),
+        (["render", str(empty), "demo", *train[2:]], 1, "is not a run folder"),
+        (["render", str(splats), "demo", "--output", str(photo)], 1, "expected a folder for the"),
+        (["eval", str(old.path), "demo"], 1, "has no checkpoint"),
+        (["train", "--output", str(old.path), "--resume"], 1, "gone does not exist"),
         (["doctor", "--jsn"], 2, "did you mean --json"),
     ]
     arguments = json.dumps([arguments for arguments, _, _ in refused])
