@@ -57,3 +57,12 @@ def fast_backend() -> str:
     """Name of the native CPU backend."""
     _require("cpu")
     return "cpu"
+
+
+@pytest.fixture
+def threads_as_before(fast_backend: str) -> Iterator[None]:
+    """Behind the test the native CPU backend has as many threads as before it."""
+    rasterizer = importlib.import_module("cuda_rasterizer")
+    before = rasterizer.native.thread_count()
+    yield
+    rasterizer.set_threads(before)

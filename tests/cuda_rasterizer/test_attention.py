@@ -9,19 +9,12 @@ from cuda_rasterizer import Attention, l1_ssim, native, set_threads
 from tests.cuda_rasterizer import scenes
 from tests.cuda_rasterizer.drawing import backward, draw
 
-pytestmark = pytest.mark.usefixtures("fast_backend")
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 WIDTH, HEIGHT = 150, 60
 TILES = 10 * 4
 SCENE = scenes.random_scene(1, 300, WIDTH, HEIGHT, sh_degree=2, dtype=torch.float32)
 OTHER = scenes.random_scene(3, 200, 33, 90, channels=7, dtype=torch.float32)
-
-
-@pytest.fixture(autouse=True)
-def _threads_as_before():
-    before = native.thread_count()
-    yield
-    set_threads(before)
 
 
 @pytest.fixture

@@ -13,14 +13,7 @@ from tests.cuda_rasterizer.drawing import (
     seeds_of,
 )
 
-pytestmark = pytest.mark.usefixtures("fast_backend")
-
-
-@pytest.fixture(autouse=True)
-def _threads_as_before():
-    before = native.thread_count()
-    yield
-    set_threads(before)
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 
 def assert_same_bits(found, expected):

@@ -32,13 +32,6 @@ from tests.cuda_rasterizer.drawing import (
 
 
 @pytest.fixture
-def _threads_as_before(fast_backend):
-    before = native.thread_count()
-    yield
-    set_threads(before)
-
-
-@pytest.fixture
 def library_away(monkeypatch, tmp_path):
     """As if the kernels had not been built."""
     native.load_library.cache_clear()
@@ -107,7 +100,7 @@ def test_the_library_links_neither_torch_nor_python():
     assert b"libpython" not in content
 
 
-@pytest.mark.usefixtures("_threads_as_before")
+@pytest.mark.usefixtures("threads_as_before")
 def test_the_description_names_threads_and_instruction_set():
     set_threads(2)
     assert describe("cpu").startswith("CPU, 2 threads, ")
@@ -116,7 +109,7 @@ def test_the_description_names_threads_and_instruction_set():
     assert describe("reference").startswith("reference")
 
 
-@pytest.mark.usefixtures("_threads_as_before")
+@pytest.mark.usefixtures("threads_as_before")
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads in /proc")
 def test_fewer_threads_end_the_others():
     def count() -> int:
@@ -130,7 +123,7 @@ def test_fewer_threads_end_the_others():
     assert count() == alone
 
 
-@pytest.mark.usefixtures("_threads_as_before")
+@pytest.mark.usefixtures("threads_as_before")
 def test_no_threads_and_negative_ones():
     set_threads(0)
     assert native.thread_count() == len(os.sched_getaffinity(0))
@@ -138,7 +131,7 @@ def test_no_threads_and_negative_ones():
         set_threads(-1)
 
 
-@pytest.mark.usefixtures("_threads_as_before")
+@pytest.mark.usefixtures("threads_as_before")
 def test_two_threads_may_draw_at_once():
     set_threads(2)
     picture = [scenes.random_scene(seed, 200, 64, 64, dtype=torch.float32) for seed in (1, 2)]

@@ -16,7 +16,6 @@ from cuda_rasterizer import (
     adam_step,
     draw_for_training,
     l1_ssim_with_gradient,
-    native,
     set_threads,
     training_pass,
 )
@@ -24,17 +23,10 @@ from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT
 from cuda_rasterizer.step_guard import GRADIENTS
 from tests.cuda_rasterizer.raw_splats import COUNT, INTRINSICS, raw_splats
 
-pytestmark = pytest.mark.usefixtures("fast_backend")
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 SMALL, WIDE, LARGE = (40, 30), (90, 20), (130, 110)
 BACKGROUND = torch.tensor([0.2, 0.5, 0.9])
-
-
-@pytest.fixture(autouse=True)
-def _threads_as_before():
-    before = native.thread_count()
-    yield
-    set_threads(before)
 
 
 class Run:

@@ -40,15 +40,8 @@ def machine(built: Path) -> Iterator[Machine]:
 
 
 @pytest.fixture
-def _threads_as_before() -> Iterator[None]:
-    threads = native.thread_count()
-    yield
-    set_threads(threads)
-
-
-@pytest.fixture
 def on_arm(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, _threads_as_before: None
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, threads_as_before: None
 ) -> Iterator[None]:
     """Backend "cpu" is the other machine's; torch and the reference stay here."""
     set_threads(THREADS)  # as many workspaces as there are threads over there
@@ -130,7 +123,7 @@ def test_the_picture_has_the_bits_of_avx2(machine, monkeypatch):
         assert torch.equal(getattr(here, name), getattr(there, name)), name
 
 
-@pytest.mark.usefixtures("_threads_as_before")
+@pytest.mark.usefixtures("threads_as_before")
 def test_any_number_of_threads_gives_the_same_bits(built, machine, monkeypatch):
     scene = scenes.random_scene(2, 150, 61, 43, sh_degree=2, dtype=torch.float32)
     results = []
