@@ -1,4 +1,4 @@
-"""Draws splats: the public function, its checks, and the dispatch to a backend."""
+"""Draws splats: the public function, and the dispatch to a backend."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from torch import Tensor
 from cuda_rasterizer import autograd, reference
 from cuda_rasterizer.backends import backend_for
 from cuda_rasterizer.cutoffs import CLASSIC, Cutoffs
-from cuda_rasterizer.debug import debug_is_on
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import View
 from cuda_rasterizer.projected import Projected
-from cuda_rasterizer.spherical_harmonics import coefficient_count, degree_of
+from cuda_rasterizer.splat_arguments import (
+    Splats,
+    checked_splats,
+    degree_in_use,
+    require_ceiling_below_one,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int32
-
-_MAXIMUM_COUNT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -46,26 +48,6 @@ class Rendering:
     means_2d: Float[Tensor, "splats 2"]
     absolute_gradient: Float[Tensor, "splats 2"] | None = None
     inverse_depth: Float[Tensor, "height width"] | None = None
-
-
-@dataclass(frozen=True)
-class _Splats:
-    """Checked arguments; colours are `features`, or SH as (dc, rest).
-
-    Shapes are quaternions and scales, or covariances.
-    """
-
-    means: Tensor
-    quaternions: Tensor | None
-    scales: Tensor | None
-    covariances: Tensor | None
-    opacities: Tensor
-    features: Tensor | None
-    sh_dc: Tensor | None
-    sh_rest: Tensor | None
-    world_to_camera: Tensor
-    intrinsics: Tensor
-    background: Tensor | None
 
 
 def rasterize(
@@ -128,13 +110,13 @@ def rasterize(
     name = backend_for(backend, "means are", means)
     if width < 1 or height < 1:
         raise RasterizerError(f"the picture is {width} x {height} pixels; both must be at least 1")
-    splats = _checked(
+    splats = checked_splats(
         *(means, quaternions, scales, covariances, opacities),
         *(features, sh, world_to_camera, intrinsics),
         *(background, width, height),
     )
-    _require_ceiling_below_one(cutoffs, splats.means.dtype)
-    degree = _degree_in_use(splats, sh_degree)
+    require_ceiling_below_one(cutoffs, splats.means.dtype)
+    degree = degree_in_use(splats, sh_degree)
     view = View(width, height, degree, antialiased, cutoffs, raw)
     if name == "reference":
         if absolute_gradient:
@@ -150,18 +132,9 @@ def rasterize(
     return replace(rendering, color=color, inverse_depth=inverse)
 
 
-def _require_ceiling_below_one(cutoffs: Cutoffs, dtype: torch.dtype) -> None:
-    """A ceiling of 1 would let the transmittance, by which backward divides, become 0."""
-    # numbers below 1 are eps / 2 apart, and what is nearer to 1 than half of that becomes 1
-    if 1 - cutoffs.alpha_ceiling <= torch.finfo(dtype).eps / 4:
-        raise RasterizerError(
-            f"alpha_ceiling {cutoffs.alpha_ceiling} rounds to 1 in {dtype}; it must stay below 1"
-        )
-
-
 def _draw_by_kernels(
     name: str,
-    splats: _Splats,
+    splats: Splats,
     view: View,
     with_depth: bool,
     with_absolute_gradient: bool,
@@ -194,7 +167,7 @@ def _draw_by_kernels(
     return Rendering(color, alpha, depth, radii, means_2d, absolute)
 
 
-def _project_by_kernels(name: str, splats: _Splats, view: View) -> Projected:
+def _project_by_kernels(name: str, splats: Splats, view: View) -> Projected:
     means_2d, conics, depths, opacities, colors, radii = autograd.apply(
         autograd.Project,
         splats.means,
@@ -225,7 +198,7 @@ def _with_inverse_depth(
 
 
 def _draw_reference(
-    splats: _Splats, view: View, with_depth: bool, with_inverse_depth: bool
+    splats: Splats, view: View, with_depth: bool, with_inverse_depth: bool
 ) -> Rendering:
     projected = _project_by_reference(splats, view)
     background = splats.background
@@ -247,7 +220,7 @@ def _draw_reference(
     )
 
 
-def _project_by_reference(splats: _Splats, view: View) -> Projected:
+def _project_by_reference(splats: Splats, view: View) -> Projected:
     sh: Tensor | tuple[Tensor, Tensor] | None = splats.sh_dc
     if splats.sh_dc is not None and splats.sh_rest is not None:
         sh = (splats.sh_dc, splats.sh_rest)
@@ -268,141 +241,3 @@ def _project_by_reference(splats: _Splats, view: View) -> Projected:
         antialiased=view.antialiased,
         raw=view.raw,
     )
-
-
-def _checked(
-    means: Tensor,
-    quaternions: Tensor | None,
-    scales: Tensor | None,
-    covariances: Tensor | None,
-    opacities: Tensor,
-    features: Tensor | None,
-    sh: Tensor | tuple[Tensor, Tensor] | None,
-    world_to_camera: Tensor,
-    intrinsics: Tensor,
-    background: Tensor | None,
-    width: int,
-    height: int,
-) -> _Splats:
-    """Shapes, types and devices agree; contiguous where the kernels want that."""
-    if means.dtype not in (torch.float32, torch.float64):
-        raise RasterizerError(f"means are {means.dtype}; expected torch.float32 or torch.float64")
-    if means.dim() != 2:
-        raise RasterizerError(f"means have shape {_shape(means)}; expected (n, 3)")
-    count = means.shape[0]
-    if count > _MAXIMUM_COUNT:
-        raise RasterizerError(f"{count} splats; at most {_MAXIMUM_COUNT} can be drawn at once")
-    if (features is None) == (sh is None):
-        found = "neither" if features is None else "both"
-        raise RasterizerError(f"{found} of features and sh given; expected exactly one of them")
-    is_given = (quaternions is not None, scales is not None, covariances is not None)
-    if is_given not in ((True, True, False), (False, False, True)):
-        raise RasterizerError("expected quaternions and scales, or covariances in their place")
-    dc, rest = _split_sh(sh)
-    _check("means", means, (count, 3), means)
-    _check("quaternions", quaternions, (count, 4), means)
-    _check("scales", scales, (count, 3), means)
-    _check("covariances", covariances, (count, 3, 3), means)
-    _check("opacities", opacities, (count,), means)
-    _check("features", features, (count, None), means)
-    _check("SH dc", dc, (count, 1, 3), means)
-    _check("SH rest", rest, (count, None, 3), means)
-    channels = 3 if features is None else features.shape[1]
-    _check("world_to_camera", world_to_camera, (4, 4))
-    _check("intrinsics", intrinsics, (3, 3))
-    # on a GPU the host would wait for this one number in every step
-    if (intrinsics.device.type == "cpu" or debug_is_on()) and intrinsics[0, 1] != 0:
-        raise RasterizerError(
-            f"intrinsics have a skew of {float(intrinsics[0, 1])}; expected 0, undistort first"
-        )
-    return _Splats(
-        means.contiguous(),
-        _contiguous(quaternions),
-        _contiguous(scales),
-        covariances,
-        opacities.contiguous(),
-        _contiguous(features),
-        _with_contiguous_rows(dc),
-        _with_contiguous_rows(rest),
-        _moved(world_to_camera, means).contiguous(),
-        _moved(intrinsics.detach(), means).contiguous(),
-        _checked_background(background, channels, width, height, means),
-    )
-
-
-def _contiguous(tensor: Tensor | None) -> Tensor | None:
-    return None if tensor is None else tensor.contiguous()
-
-
-def _split_sh(
-    sh: Tensor | tuple[Tensor, Tensor] | None,
-) -> tuple[Tensor | None, Tensor | None]:
-    """As (dc, rest), without a copy; no rest where there is only the constant band."""
-    if sh is None:
-        return None, None
-    dc, rest = (sh[:, :1], sh[:, 1:]) if isinstance(sh, Tensor) else sh
-    return dc, rest if rest.dim() != 3 or rest.shape[1] > 0 else None
-
-
-def _with_contiguous_rows(tensor: Tensor | None) -> Tensor | None:
-    """The kernels take any distance between splats, but the numbers of one in a row."""
-    if tensor is None or (tensor.stride(-1) == 1 and tensor.stride(-2) == 3):
-        return tensor
-    return tensor.contiguous()
-
-
-def _check(
-    name: str, tensor: Tensor | None, shape: tuple[int | None, ...], like: Tensor | None = None
-) -> None:
-    if tensor is None:
-        return
-    fits = tensor.dim() == len(shape) and all(
-        want in (None, have) for have, want in zip(tensor.shape, shape, strict=True)
-    )
-    if not fits:
-        expected = ", ".join("any" if size is None else str(size) for size in shape)
-        raise RasterizerError(f"{name} have shape {_shape(tensor)}; expected ({expected})")
-    if like is not None and (tensor.dtype != like.dtype or tensor.device != like.device):
-        raise RasterizerError(
-            f"{name} are {tensor.dtype} on {tensor.device}; expected {like.dtype} on {like.device} "
-            "as the means are"
-        )
-
-
-def _degree_in_use(splats: _Splats, sh_degree: int | None) -> int:
-    """The degree of SH to evaluate; -1 with features."""
-    if splats.sh_dc is None:
-        if sh_degree is not None:
-            raise RasterizerError(f"sh_degree is {sh_degree} but features are given, not sh")
-        return -1
-    available = degree_of(1 + (0 if splats.sh_rest is None else splats.sh_rest.shape[1]))
-    if sh_degree is None:
-        return available
-    if not 0 <= sh_degree <= available:
-        raise RasterizerError(
-            f"sh_degree is {sh_degree}; the {coefficient_count(available)} coefficients given "
-            f"reach from 0 to {available}"
-        )
-    return sh_degree
-
-
-def _checked_background(
-    background: Tensor | None, channels: int, width: int, height: int, means: Tensor
-) -> Tensor | None:
-    if background is None:
-        return None
-    expected = ((channels,), (height, width, channels))
-    if _shape(background) not in expected:
-        raise RasterizerError(
-            f"background has shape {_shape(background)}; expected {expected[0]} or {expected[1]}"
-        )
-    return _moved(background, means).contiguous()
-
-
-def _moved(tensor: Tensor, like: Tensor) -> Tensor:
-    """On the device and of the type of `like`; the host does not wait for a GPU to take it."""
-    return tensor.to(like.device, like.dtype, non_blocking=like.is_cuda)
-
-
-def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(tensor.shape)
