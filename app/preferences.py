@@ -15,6 +15,8 @@ from typing import Any
 
 import platformdirs
 
+from engine.documents import UNREADABLE, problem_of
+
 VERSION = 1
 FILE_NAME = "preferences.json"
 RECENT_LIMIT = 12
@@ -76,7 +78,11 @@ def load_preferences(path: Path | None = None) -> tuple[Preferences, str]:
     except (OSError, UnicodeDecodeError) as error:
         return Preferences(), _set_aside(path, str(error))
     try:
-        return _parse(json.loads(text)), ""
+        content = json.loads(text)
+    except UNREADABLE as error:
+        return Preferences(), _set_aside(path, problem_of(error))
+    try:
+        return _parse(content), ""
     except (ValueError, TypeError, KeyError) as error:
         return Preferences(), _set_aside(path, str(error))
 

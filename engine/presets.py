@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tomli_w
 
+from engine.documents import UNREADABLE, problem_of
 from engine.errors import SettingError
 from engine.plain_files import require_plain_file
 from engine.settings import Settings
@@ -44,9 +45,9 @@ def load_preset(name_or_path: str | Path) -> Settings:
         raise SettingError(
             f"The preset file {path} cannot be read: {error.strerror or error}.", path=path
         ) from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UNREADABLE as error:
         raise SettingError(
-            f"The preset file {path} cannot be read: {error}. Expected lines such as "
+            f"The preset file {path} cannot be read: {problem_of(error)}. Expected lines such as "
             "'opacity_lr = 0.05'.",
             path=path,
         ) from error

@@ -5,12 +5,13 @@ The settings themselves are declared in `engine.setting_groups`.
 
 import dataclasses
 import enum
-import math
+import sys
 from typing import Any
 
 from engine.errors import SettingError
 
 Value = bool | int | float | str
+_SHOWN = 60  # characters of a wrong value
 
 
 class Applies(enum.Enum):
@@ -101,7 +102,7 @@ class SettingInfo:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._error(value, "a number")
-        if not math.isfinite(value) or (self.kind is int and value != int(value)):
+        if not _is_finite(value) or (self.kind is int and value != int(value)):
             raise self._error(value, "a whole number" if self.kind is int else "a finite number")
         if (self.minimum is not None and value < self.minimum) or (
             self.maximum is not None and value > self.maximum
@@ -126,11 +127,17 @@ class SettingInfo:
 
     def _shown(self, value: object) -> str:
         """A value as a user would write it: whole numbers without exponent or point."""
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
             return f"{value:,.0f}" if self.kind is int and value == int(value) else f"{value:g}"
-        return repr(value)
+        text = repr(value)
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
     def _error(self, value: object, expected: str) -> SettingError:
         return SettingError(
             f"{self.name} is {self._shown(value)}; expected {expected}.", value=value
         )
+
+
+def _is_finite(number: float) -> bool:
+    """Whether it is a float's, or a whole number that a float can hold."""
+    return abs(number) <= sys.float_info.max

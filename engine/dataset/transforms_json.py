@@ -16,6 +16,7 @@ from engine.dataset.point_cloud import read_point_cloud
 from engine.dataset.posed_files import PosedFile, PosedFiles
 from engine.dataset.scene import Finding
 from engine.dataset.transforms_frame import Frame, Values
+from engine.documents import UNREADABLE, problem_of
 from engine.errors import EngineError, SceneError
 from engine.plain_files import is_folder, is_there, require_plain_file
 
@@ -103,8 +104,8 @@ def _parse(path: Path) -> Values:
     except UnicodeDecodeError as error:
         message = f"{path}: byte {error.start} is not UTF-8; expected JSON text in UTF-8."
         raise SceneError(message, path=path) from error
-    except (ValueError, RecursionError) as error:  # a number or a nesting without end
-        message = f"{path} is not a sensible JSON file: {error}. Copy or export it again."
+    except UNREADABLE as error:
+        message = f"{path} cannot be read: {problem_of(error)}. Copy or export it again."
         raise SceneError(message, path=path) from error
     if not isinstance(root, dict) or not isinstance(root.get("frames"), list):
         raise SceneError(

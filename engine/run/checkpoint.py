@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from engine.documents import UNREADABLE, problem_of
 from engine.errors import CheckpointError
 from engine.plain_files import require_plain_file
 from engine.run.atomic_file import atomic_file
@@ -115,8 +116,12 @@ def load_checkpoint(path: Path) -> Checkpoint:
         ) from error
     try:
         facts = json.loads(metadata["facts"])
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path} has a damaged header: {error}.", path=path) from error
+    except KeyError as error:
+        message = f"{path} has a damaged header: there is no entry {error}. {_way_round(path)}"
+        raise CheckpointError(message, path=path) from error
+    except UNREADABLE as error:
+        message = f"{path} has a damaged header: {problem_of(error)}. {_way_round(path)}"
+        raise CheckpointError(message, path=path) from error
     return Checkpoint(path=path, tensors=tensors, facts=facts)
 
 

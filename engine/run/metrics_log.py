@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from engine.documents import UNREADABLE
 from engine.run.atomic_file import atomic_file
 
 FLUSH_SECONDS = 2.0
@@ -130,7 +131,7 @@ def _keep_rows_up_to(path: Path, step: int) -> int:
 def _step_of(line: bytes) -> int:
     try:
         row = json.loads(line)
-    except ValueError:
+    except UNREADABLE:
         return _NO_ROW
     step = row.get("step") if isinstance(row, dict) else None
     return step if isinstance(step, int) and step >= 0 else _NO_ROW

@@ -17,6 +17,7 @@ from typing import Any
 import platformdirs
 import tomli_w
 
+from engine.documents import UNREADABLE, problem_of
 from engine.errors import RunFolderError, SettingError
 from engine.plain_files import require_plain_file
 from engine.run.atomic_file import TEMPORARY_SUFFIX, atomic_file
@@ -145,7 +146,7 @@ class RunFolder:
         path = self.facts_path
         try:
             require_plain_file(path)
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
+            document = _parsed(path)
             _require_version(path, document.get("format_version", 0))
             settings = Settings().updated(document["settings"])
             facts = RunFacts(
@@ -184,6 +185,14 @@ class RunFolder:
     def scene_path(self, reference: str) -> Path:
         """The path that `scene_reference` was made from."""
         return Path(os.path.normpath(self.path.resolve() / reference))
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except UNREADABLE as error:
+        message = f"{path} cannot be read: {problem_of(error)}."
+        raise RunFolderError(message, path=path) from error
 
 
 def _require_version(path: Path, found: object) -> None:

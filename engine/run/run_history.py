@@ -4,11 +4,13 @@ import dataclasses
 import json
 import math
 import operator
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from engine.documents import UNREADABLE
 from engine.errors import SettingError
 from engine.messages import (
     Event,
@@ -112,7 +114,7 @@ def _objects(path: Path) -> list[dict[str, Any] | None]:
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(line)
-    except ValueError:
+    except UNREADABLE:
         return None
     return found if isinstance(found, dict) else None
 
@@ -122,7 +124,9 @@ def _is_step(row: dict[str, Any], last: int) -> bool:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
+    if not isinstance(value, int | float) or abs(value) > sys.float_info.max:
+        return math.nan
+    return float(value)
 
 
 def _column(rows: list[dict[str, Any]], name: str) -> np.ndarray:
