@@ -48,7 +48,7 @@ def check_geometry(
         )
         findings.append(Finding("few_views", "warning", "", message))
     findings += _check_extent(training, posed)
-    findings += _check_coordinates(centers, posed, frame)
+    findings += _check_coordinates(centers, frame)
     if len(posed.points) == 0:
         where = "a cube" if posed.random_half_size else "what the cameras see"
         message = (
@@ -73,9 +73,7 @@ def _check_extent(training: Float[np.ndarray, "n 3"], posed: PosedFiles) -> list
     return [Finding("extent_from_points", "warning", "", message)]
 
 
-def _check_coordinates(
-    centers: Float[np.ndarray, "n 3"], posed: PosedFiles, frame: SceneFrame
-) -> list[Finding]:
+def _check_coordinates(centers: Float[np.ndarray, "n 3"], frame: SceneFrame) -> list[Finding]:
     findings: list[Finding] = []
     largest = float(np.abs(centers).max())
     if largest > _LARGE:

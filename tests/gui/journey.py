@@ -239,11 +239,6 @@ class Journey:
         step = (by[0] // moves, by[1] // moves)
         drag(self.view.surface, (widget.width() // 2, widget.height() // 2), [step] * moves)
 
-    def give_view_focus(self) -> None:
-        """Click into the view, which gives it the keyboard."""
-        self.drag((0, 0), 1)
-        self.until(lambda: self.view._focused, "the focus in the view")
-
     # --- from beginning to end -------------------------------------------------------------------
 
     def begin(self) -> None:
