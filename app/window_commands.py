@@ -1,5 +1,7 @@
 """What each action of the table does: commands for the engine, or something in the window."""
 
+import contextlib
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,6 +116,16 @@ class WindowCommands(QObject):
 
     def _post(self, command: Command) -> None:
         self._window.session.post(command)
+
+    def close_by_signal(self) -> None:
+        """Close the window and tell the terminal that asked for it what happens now."""
+        window = self._window
+        is_run = window.run_folder is not None and window.session.state is not State.LOADING
+        words = f"saving and closing; the run is in {window.run_folder}" if is_run else "closing"
+        with contextlib.suppress(OSError):  # a terminal that is gone
+            sys.stderr.write(f"splatscope: {words}.\n")
+            sys.stderr.flush()
+        window.close()
 
     # --- the run ---
 

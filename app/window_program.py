@@ -70,7 +70,7 @@ def run(
         session = TrainingSession(engine if engine is not None else Engine())
         window = _make_window(start, application, session, diagnostics)
         window.closed.connect(application.quit)
-        interrupts.arrived.connect(window.close)
+        interrupts.arrived.connect(window.commands.close_by_signal)
         session.start()
         window.appear(number.value)
         QTimer.singleShot(0, when_shown)

@@ -82,8 +82,10 @@ def test_a_signal_while_training_saves_and_is_told_by_the_exit_code(
 
     wait_until(has_steps, "steps")
     os.kill(program.pid, number)
-    assert end_of(program)[0] == code
+    found, said = end_of(program)
+    assert found == code
     run = RunFolder(next(runs.rglob("run.toml")).parent)
+    assert said.splitlines()[-1] == f"splatscope: saving and closing; the run is in {run.path}."
     assert run.last_checkpoint() is not None
 
 
@@ -94,4 +96,4 @@ def test_a_signal_while_loading_ends_without_a_run(
     log = tmp_path / "logs" / "splatscope.log"
     wait_until(lambda: log.exists() and "The view is" in log.read_text(), "the window")
     os.kill(program.pid, signal.SIGTERM)
-    assert end_of(program)[0] == 143
+    assert end_of(program) == (143, "splatscope: closing.\n")
