@@ -82,6 +82,7 @@ def test_a_camera_come_to_rest_gets_one_full_picture_soon() -> None:
         clock.scheduler.request(View(number, CAMERA, moving=True), clock.now)
         clock.turn(0.05)
     known = len(clock.drawn)
+    assert known > 0
     assert all(plan.scale < 1.0 for plan in clock.drawn)
     clock.turn(MOVING_SECONDS + 0.3)
     assert [plan.scale for plan in clock.drawn[known:] if plan.scale == 1.0] == [1.0]

@@ -258,4 +258,5 @@ def test_an_empty_picture_and_no_splats_launch_nothing_that_has_no_blocks(launch
     nothing = scenes.random_scene(1, 0, 5, 5, dtype=torch.float32)
     _train_once(nothing)
     assert all(grid > 0 for _, _, grid in launcher.launches)
+    assert "blend" in launcher.names()  # the background is drawn all the same
     assert "pack_splats" not in launcher.names()
