@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import reference
 from cuda_rasterizer.backends import KernelBackend, backend_for, kernels_of
 from cuda_rasterizer.cpu_loss import Loss
 from cuda_rasterizer.cpu_step import MOST_KEPT, CpuPicture, StepMemory
@@ -28,7 +27,7 @@ from cuda_rasterizer.kernel_arguments import (
 )
 from cuda_rasterizer.rasterize import rasterize
 from cuda_rasterizer.step_guard import GRADIENTS, StepGuard
-from cuda_rasterizer.training_steps import check_pictures
+from cuda_rasterizer.training_steps import check_pictures, l1_ssim
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int32, UInt8
@@ -158,13 +157,11 @@ def _one(dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def _reference_loss(render: Tensor, target: Tensor, ssim_weight: float) -> tuple[Tensor, Tensor]:
-    photo = target if target.dtype == render.dtype else target.to(render.dtype) / 255
     with torch.enable_grad():
         leaf = render.detach().requires_grad_()
-        terms = reference.l1_ssim(leaf, photo, ssim_weight)
-        (gradient,) = torch.autograd.grad(terms[0], leaf)
-    squared = (render.clamp(0, 1) - photo).square().mean()
-    return torch.stack([*(term.detach() for term in terms), squared]), gradient
+        terms = l1_ssim(leaf, target, ssim_weight, "reference")
+        (gradient,) = torch.autograd.grad(terms.loss, leaf)
+    return terms.values, gradient
 
 
 def _check(splats: SplatInputs, view: View) -> None:

@@ -229,5 +229,5 @@ def to_rgba8(
     return kernels_of(name).to_rgba8(color.contiguous())
 
 
-def _kind(tensor: Tensor, dtype: torch.dtype | None = None) -> str:
-    return f"{tuple(tensor.shape)} {dtype or tensor.dtype} on {tensor.device}"
+def _kind(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {tensor.dtype} on {tensor.device}"
