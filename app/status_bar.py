@@ -28,6 +28,9 @@ from engine.training.schedule import halvings
 
 REFRESH_MS = 500
 NOTICE_S, LETTERS_A_SECOND = 8.0, 12.0  # at least; and how fast one reads beside other things
+GAP = 16  # px between the parts
+FACT_GAP = "   ·   "
+LEAST_NOTICE_PX = 120
 STATE_NAMES = {
     State.EMPTY: "No scene",
     State.LOADING: "Loading",
@@ -74,7 +77,7 @@ class StatusBar(QWidget):
         set_role(self.folder_button, "link")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 8, 2)
-        row.setSpacing(16)
+        row.setSpacing(GAP)
         row.addWidget(LabelPlace(self.facts, self), 1)
         row.addWidget(self.notice)
         row.addWidget(self.saved)
@@ -123,6 +126,7 @@ class StatusBar(QWidget):
         if state is State.EMPTY:
             self._forget_run()
         self.refresh()
+        self._fit_notice()
 
     def _forget_run(self) -> None:
         self._stepped, self._splats, self._saved_at, self._step = None, 0, None, 0
@@ -140,12 +144,19 @@ class StatusBar(QWidget):
 
     def show_notice(self, text: str) -> None:
         """A quiet word that goes away by itself, once there was time to read it."""
-        metrics = self.notice.fontMetrics()
-        room = max(160, self.width() * 3 // 5)
-        self.notice.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
         self.notice.setToolTip(text)
+        self._fit_notice()
         seconds = max(NOTICE_S, len(text) / LETTERS_A_SECOND)
         self._notice_timer.start(int(seconds * 1000))
+
+    def _fit_notice(self) -> None:
+        """As much of the notice as leaves room for what the engine does and at which step."""
+        metrics, text = self.notice.fontMetrics(), self.notice.toolTip()
+        beside = [part for part in (self.saved, self.folder_button) if not part.isHidden()]
+        taken = sum(part.sizeHint().width() + GAP for part in beside) + 2 * GAP
+        kept = metrics.horizontalAdvance(FACT_GAP.join(self._first_facts()) + FACT_GAP + "…")
+        room = max(LEAST_NOTICE_PX, min(self.width() * 3 // 5, self.width() - taken - kept - GAP))
+        self.notice.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
 
     def eta_seconds(self) -> float:
         """Seconds to the last iteration; NaN when not known."""
@@ -154,7 +165,7 @@ class StatusBar(QWidget):
     def refresh(self) -> None:
         """Write the line anew."""
         facts = self._facts()
-        self.facts.set_full_text("   ·   ".join(facts))
+        self.facts.set_full_text(FACT_GAP.join(facts))
         self.facts.setToolTip("\n".join([*facts, self._viewport_reason]).strip())
         if self._saved_at is not None:
             step, when = self._saved_at
@@ -165,8 +176,11 @@ class StatusBar(QWidget):
         else:
             self.saved.setText("")
 
+    def _first_facts(self) -> list[str]:
+        return [STATE_NAMES[self.state], *([f"step {self._step:,}"] if self._step else [])]
+
     def _facts(self) -> list[str]:
-        facts = [STATE_NAMES[self.state]]
+        facts = self._first_facts()
         stepped = self._stepped
         if self.state is State.TRAINING and stepped is not None:
             facts.append(f"{stepped.steps_per_second:.1f} steps/s")
@@ -220,3 +234,4 @@ class StatusBar(QWidget):
         self.saved.setVisible(self.width() > 900)
         if self._folder is not None:
             self._fit_folder(self._folder)
+        self._fit_notice()

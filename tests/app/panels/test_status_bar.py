@@ -119,3 +119,32 @@ def test_of_large_photos_a_narrow_window_shows_what_to_do_and_the_tooltip_all(ba
     assert "set resolution to 768" in bar.notice.text()
     bar.show_notice("Saved.")
     assert bar._notice_timer.interval() == 8_000
+
+
+@pytest.mark.parametrize("width", [640, 800, 1280])
+@pytest.mark.parametrize("step", [9, 1_234_567])
+def test_a_long_notice_leaves_the_state_and_the_step_in_sight(bar, qtbot, width, step):
+    bar.resize(1280, 26)
+    folder = Path("/home/somebody/runs/a-scene-with-a-long-name-12")
+    bar.handle(dataclasses.replace(run_started(), folder=folder))
+    bar.handle(Saved(1, 3, Path("c.safetensors"), 0.1))
+    bar.handle(stepped([step]))
+    bar.refresh()
+    show(qtbot, bar)
+    notice = "The splat cap is reached: " + "raise it to let the model grow. " * 12
+    bar.show_notice(notice)
+    bar.resize(width, 26)
+    settle()
+    assert bar.facts.text().startswith(f"Training   ·   step {step:,}")
+    assert bar.facts.width() <= bar.facts.parentWidget().width()
+    assert bar.notice.text().startswith("The splat cap is")
+    assert bar.notice.text().endswith("…")
+    assert bar.notice.toolTip() == notice
+    bar.set_state(State.FAILED)
+    settle()
+    assert bar.facts.text().startswith(f"Stopped by an error   ·   step {step:,}")
+    bar.resize(1280, 26)
+    settle()
+    assert "reached: raise it to let the model grow" in bar.notice.text()
+    bar.show_notice("Saved.")
+    assert bar.notice.text() == "Saved."
