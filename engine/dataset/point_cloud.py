@@ -19,6 +19,30 @@ _GREY = 128  # for a cloud without colours
 
 def holds_splats(header: PlyHeader) -> bool:
     """Whether a PLY file is a splat file, not a point cloud: it has scales and opacities."""
+    _require_points(path, header)
+    rows = read_ply(path)["vertex"]
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        positions = np.stack([rows[axis].astype(np.float64) for axis in "xyz"], axis=1)
+    findings: list[Finding] = []
+    colors = _colors(path, rows, findings)
+    finite = np.asarray((np.abs(positions) < LARGEST_COORDINATE).all(axis=1))
+    dropped = int(len(finite) - finite.sum())
+    if len(finite) and not finite.any():
+        raise SceneError(
+            f"{path}: none of its {len(finite)} points has finite coordinates of a sensible "
+            f"size, below {LARGEST_COORDINATE:g}. Export it again.",
+            path=path,
+        )
+    if dropped:
+        message = (
+            f"{path.name}: {dropped} of {len(finite)} points have coordinates that are not finite "
+            f"or {LARGEST_COORDINATE:g} and more, and were dropped."
+        )
+        findings.append(Finding("seed_points_dropped", "warning", path.name, message))
+    return positions[finite], colors[finite], tuple(findings)
+
+
+def _require_points(path: Path, header: PlyHeader) -> None:
     vertex = header.element("vertex")
     names = set(vertex.property_names) if vertex else set()
     return {"scale_0", "rot_0", "opacity"} <= names or "packed_position" in names
@@ -53,26 +77,6 @@ def read_point_cloud(
             "Export the point cloud with x, y, z and colours alone.",
             path=path,
         )
-    rows = read_ply(path)["vertex"]
-    with np.errstate(invalid="ignore"):  # a signalling NaN
-        positions = np.stack([rows[axis].astype(np.float64) for axis in "xyz"], axis=1)
-    findings: list[Finding] = []
-    colors = _colors(path, rows, findings)
-    finite = np.asarray((np.abs(positions) < LARGEST_COORDINATE).all(axis=1))
-    dropped = int(len(finite) - finite.sum())
-    if len(finite) and not finite.any():
-        raise SceneError(
-            f"{path}: none of its {len(finite)} points has finite coordinates of a sensible "
-            f"size, below {LARGEST_COORDINATE:g}. Export it again.",
-            path=path,
-        )
-    if dropped:
-        message = (
-            f"{path.name}: {dropped} of {len(finite)} points have coordinates that are not finite "
-            f"or {LARGEST_COORDINATE:g} and more, and were dropped."
-        )
-        findings.append(Finding("seed_points_dropped", "warning", path.name, message))
-    return positions[finite], colors[finite], tuple(findings)
 
 
 def _colors(path: Path, rows: np.ndarray, findings: list[Finding]) -> UInt8[np.ndarray, "n 3"]:
