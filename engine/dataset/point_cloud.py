@@ -19,7 +19,20 @@ _GREY = 128  # for a cloud without colours
 
 def holds_splats(header: PlyHeader) -> bool:
     """Whether a PLY file is a splat file, not a point cloud: it has scales and opacities."""
-    _require_points(path, header)
+    vertex = header.element("vertex")
+    names = set(vertex.property_names) if vertex else set()
+    return {"scale_0", "rot_0", "opacity"} <= names or "packed_position" in names
+
+
+def read_point_cloud(
+    path: Path,
+) -> tuple[Float[np.ndarray, "n 3"], UInt8[np.ndarray, "n 3"], tuple[Finding, ...]]:
+    """Positions in float64, colours and findings (points dropped, colours missing).
+
+    Points that are not finite are dropped and counted. Raises SceneError when the file holds
+    splats, has no x, y, z, or no finite point; PlyError when it cannot be read.
+    """
+    _require_points(path, read_ply_header(path))
     rows = read_ply(path)["vertex"]
     with np.errstate(invalid="ignore"):  # a signalling NaN
         positions = np.stack([rows[axis].astype(np.float64) for axis in "xyz"], axis=1)
@@ -43,20 +56,6 @@ def holds_splats(header: PlyHeader) -> bool:
 
 
 def _require_points(path: Path, header: PlyHeader) -> None:
-    vertex = header.element("vertex")
-    names = set(vertex.property_names) if vertex else set()
-    return {"scale_0", "rot_0", "opacity"} <= names or "packed_position" in names
-
-
-def read_point_cloud(
-    path: Path,
-) -> tuple[Float[np.ndarray, "n 3"], UInt8[np.ndarray, "n 3"], tuple[Finding, ...]]:
-    """Positions in float64, colours and findings (points dropped, colours missing).
-
-    Points that are not finite are dropped and counted. Raises SceneError when the file holds
-    splats, has no x, y, z, or no finite point; PlyError when it cannot be read.
-    """
-    header = read_ply_header(path)
     vertex = header.element("vertex")
     names = vertex.property_names if vertex else ()
     if holds_splats(header):
