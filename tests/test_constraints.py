@@ -1,6 +1,7 @@
 """constraints.txt pins everything that an install brings, and nothing of this machine."""
 
 import re
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -39,8 +40,6 @@ def needed_by(requirements: list[str]) -> set[str]:
 
 
 def test_every_installed_dependency_is_pinned_at_its_version():
-    import tomllib
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     pinned = pins()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -190,8 +191,6 @@ def test_the_picture_is_saved_with_its_own_pixels(room: Room, tmp_path: Path) ->
     room.window.actions_table["screenshot"].trigger()
     files = list((tmp_path / "views").glob("*.png"))
     assert len(files) == 1
-    from PIL import Image
-
     frame = room.view.frame
     assert frame is not None
     saved = np.asarray(Image.open(files[0]).convert("RGB"))

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
 from app import window_memory
 from app.actions import ACTIONS
@@ -242,8 +242,6 @@ def test_the_key_sheet_opens_from_the_view_and_lists_every_key(painted_room: Roo
     QTest.keyClick(room.window.windowHandle(), Qt.Key.Key_Question)
     sheet = room.window.key_sheet
     room.qtbot.waitUntil(sheet.isVisible, timeout=LIMIT_MS)
-    from PySide6.QtWidgets import QLabel
-
     words = "\n".join(label.text() for label in sheet.findChildren(QLabel))
     for info in ACTIONS:
         if info.view_key or info.shortcut:

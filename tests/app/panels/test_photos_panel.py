@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -288,8 +289,6 @@ def test_no_thread_is_left_when_the_wishes_are_served(reader: Reader, qtbot: QtB
 
 
 def test_real_thumbnails_are_read_from_files(tmp_path: Path, qtbot: QtBot) -> None:
-    from PIL import Image
-
     file = tmp_path / "photo.png"
     Image.new("RGB", (400, 300), (255, 0, 0)).save(file)
     loader = ThumbnailLoader()
