@@ -10,9 +10,7 @@ import torch
 
 from benchmarks import gpu
 from benchmarks.gpu_kit import rivals, sanitizer
-from benchmarks.gpu_kit.clocks import (
-    WallClock,
-)
+from benchmarks.gpu_kit.clocks import WallClock
 from benchmarks.gpu_kit.report import Report
 from benchmarks.gpu_kit.scenes import training_scene
 from cuda_rasterizer import rasterize

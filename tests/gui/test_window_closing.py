@@ -7,11 +7,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shiboken6 import Shiboken
 
-from engine.messages import (
-    Failed,
-    Shutdown,
-    State,
-)
+from engine.messages import Failed, Shutdown, State
 from tests.gui.scripted_engine import ScriptedEngine, stepped
 from tests.gui.window_room import enter, make_room, tell
 from tests.settling import LIMIT_MS

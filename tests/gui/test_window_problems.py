@@ -8,12 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.diagnostics import Problem
 from app.error_card import MOST_CARDS
-from engine.messages import (
-    CommandRefused,
-    Failed,
-    Noticed,
-    Save,
-)
+from engine.messages import CommandRefused, Failed, Noticed, Save
 from tests.gui.window_room import Room, tell
 from tests.settling import LIMIT_MS, settle
 

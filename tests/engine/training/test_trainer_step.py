@@ -1,3 +1,5 @@
+"""The order of what a step does, and what of it shows from outside."""
+
 import dataclasses
 import math
 from typing import Any
@@ -9,12 +11,7 @@ from cuda_rasterizer import set_threads
 from engine.training import trainer as trainer_module
 from engine.training.gaussians import SHAPES
 from engine.training.trainer import Trainer
-from tests.engine.training.tiny_scene import (
-    CALM,
-    bits,
-    make_trainer,
-    step_until,
-)
+from tests.engine.training.tiny_scene import CALM, bits, make_trainer, step_until
 
 
 def spied(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
