@@ -182,7 +182,7 @@ class Navigation(QObject):
     def _key_went_down(self, key: int) -> None:
         if key == FLIP_KEY:
             self.flip_held.emit(True)
-        elif key in FLY_KEYS and not self._fly_timer.isActive():
+        elif key in FLY_KEYS and self.controls is not None and not self._fly_timer.isActive():
             self._flown_at = time.monotonic()
             self._fly_timer.start()
 
