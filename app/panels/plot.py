@@ -228,12 +228,16 @@ class Plot(QWidget):
         return reading_boxes(curves, cursor, wanted, reading.heightForWidth)
 
     def _drawn_points(self) -> Points:
-        """The points of all curves where they are drawn in this widget, in px."""
+        """The points of all curves, and one in each column that they cross; in this widget's px."""
         scale, area = self._area.scale, self._area.geometry()
-        points = [(x, self._drawn_height(y)) for x, y in self._data.values()]
-        x = np.concatenate([scale.x(x) for x, _ in points])
-        y = np.concatenate([scale.y(y) for _, y in points])
-        return area.left() + x, area.top() + y
+        columns = np.arange(scale.left, scale.left + scale.width)
+        places, heights = [np.empty(0)], [np.empty(0)]
+        for steps, values in self._data.values():
+            if len(steps):
+                x, y = scale.x(steps), scale.y(self._drawn_height(values))
+                places.append(np.union1d(columns, x))
+                heights.append(np.interp(places[-1], x, y, np.nan, np.nan))
+        return area.left() + np.concatenate(places), area.top() + np.concatenate(heights)
 
     def _drawn_height(self, y: np.ndarray) -> np.ndarray:
         return np.log10(np.maximum(y, 1e-12)) if self.logarithmic else y

@@ -11,6 +11,7 @@ from app.panels.plot_header import Curve
 MOST_LINES = 9
 NARROWEST_PX = 110  # lines are not broken for less
 GAP_PX = 4  # between cursor and reading
+STAYS = "\N{NO-BREAK SPACE}"  # where no line is broken
 
 Points = tuple[np.ndarray, np.ndarray]
 Box = tuple[int, int, int, int]  # left, top, width, height
@@ -49,7 +50,7 @@ def reading_text(
         is_whole = curve.digits == 0 or y[index] >= 1e4
         value = f"{y[index]:,.0f}" if is_whole else f"{y[index]:,.{curve.digits}g}"
         elsewhere = curve.dots and x[index] != shown_step
-        at = f" (step {x[index]:,.0f})" if elsewhere else ""
+        at = f" (step{STAYS}{x[index]:,.0f})" if elsewhere else ""
         lines.append(f'<span style="color:{color}">{curve.word} {value}{at}</span>')
     near = [mark for mark in marks if abs(mark.step - step) <= reach]
     for mark in near:
@@ -69,7 +70,7 @@ def _steps_word(
     if between <= 1:
         return f"step {shown_step:,.0f}"
     first = max(1, round(shown_step - (between - 1) / 2))
-    return f"mean of steps {first:,} to {first + between - 1:,}"
+    return f"mean of steps {first:,}{STAYS}to{STAYS}{first + between - 1:,}"
 
 
 def _index(curve: Curve, x: np.ndarray, step: float, reach: float) -> int | None:
@@ -93,8 +94,8 @@ def reading_boxes(
     boxes: list[Box] = []
     for begin, stop in (before, behind) if cursor - left > end - cursor else (behind, before):
         room = stop - begin
-        if room < wanted and (boxes or room < NARROWEST_PX):
-            continue  # lines are broken only where there is most room
+        if room < min(wanted, NARROWEST_PX):
+            continue
         wide = min(wanted, room)
         high = height_of(wide)
         places = (begin, stop - wide) if begin == left else (stop - wide, begin)

@@ -5,7 +5,7 @@ import numpy as np
 from app.palette import DARK
 from app.panels.metrics_history import Mark, MarkKind
 from app.panels.metrics_panel import PSNR_CURVES, SPLAT_CURVES
-from app.panels.plot_reading import Box, least_hiding, reading_boxes, reading_text
+from app.panels.plot_reading import STAYS, Box, least_hiding, reading_boxes, reading_text
 
 TRAIN = (np.arange(1.0, 2_001.0, 10.0), np.full(200, 20.0))
 HELD_OUT = (np.array([1_000.0, 1_500.0]), np.array([25.33, 26.0]))
@@ -33,8 +33,8 @@ def test_no_held_out_value_is_read_before_the_first_is_measured() -> None:
 
 
 def test_the_last_measured_held_out_value_is_read_with_its_step() -> None:
-    assert "held out 25.33 (step 1,000)" in reading(1_490.0)
-    assert "held out 26 (step 1,500)" in reading(1_990.0)
+    assert f"held out 25.33 (step{STAYS}1,000)" in reading(1_490.0)
+    assert f"held out 26 (step{STAYS}1,500)" in reading(1_990.0)
 
 
 def test_a_dot_is_read_from_just_before_it_as_well() -> None:
@@ -48,7 +48,7 @@ def test_a_point_that_stands_for_several_steps_says_so_and_counts_are_whole() ->
     assert reading_text(SPLAT_CURVES, each, (), 697.0, 5.0, DARK).startswith("step 697<br>")
     means = {"splats": (np.arange(8) * 8.0 + 4.5, splats[:8])}  # of steps 1 to 8, 9 to 16 ...
     text = reading_text(SPLAT_CURVES, means, (), 21.0, 5.0, DARK)
-    assert text.startswith("mean of steps 17 to 24<br>")
+    assert text.startswith(f"mean of steps 17{STAYS}to{STAYS}24<br>")
     assert "splats 5,369<" in text  # 5368.8
 
 
@@ -72,6 +72,21 @@ def test_a_reading_hides_no_curve_where_there_is_another_place() -> None:
     assert place(100, 90, x, np.full(200, 15.0)) == (160, 110, 90, 20)
     falling = np.where(x < 140, 15.0, 125.0)  # to the lower right
     assert place(240, 90, x, falling) == (146, 10, 90, 20)
+
+
+def test_a_reading_breaks_its_lines_where_it_would_hide_the_curves_otherwise() -> None:
+    wide = (50, 10, 300, 120)
+
+    def height_of(width: int) -> int:
+        return 20 if width >= 150 else 40
+
+    boxes = reading_boxes(wide, 190, 150, height_of)
+    nothing = np.empty(0)
+    assert least_hiding(boxes, nothing, nothing) == (200, 10, 150, 20)
+    right = np.arange(190.0, 350.0)
+    x, y = np.tile(right, 2), np.repeat([15.0, 125.0], len(right))  # above and below
+    assert least_hiding(boxes, x, y) == (50, 10, 136, 40)
+    assert all(box[2] >= 110 for box in reading_boxes(wide, 120, 150, height_of))
 
 
 def test_a_reading_stays_for_a_few_points() -> None:

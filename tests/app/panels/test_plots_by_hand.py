@@ -102,7 +102,7 @@ def test_a_held_out_value_of_another_step_is_named_with_that(
     panel.psnr.hovered.emit(180.0)
     first, held_out = panel.psnr.reading.split("<br>")[:2]
     assert first.startswith("mean of steps 17")  # those that share a pixel, round 180
-    assert "21 (step 150)" in held_out
+    assert "21 (step\N{NO-BREAK SPACE}150)" in held_out
 
 
 def test_what_is_read_follows_the_pointer_when_the_plot_moves_on(
