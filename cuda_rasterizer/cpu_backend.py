@@ -170,13 +170,6 @@ def _integers(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
     return torch.empty(shape, dtype=dtype)
 
 
-def build_tile_lists(
-    projected: Projected, width: int, height: int, cutoffs: Cutoffs, *, for_backward: bool
-) -> TileLists:
-    """Sorts by depth and deals the splats to the tiles that they touch."""
-    return Binning(projected, cutoffs, for_backward=for_backward).run(width, height)
-
-
 def _tiles(colors: Tensor, cutoffs: Cutoffs, workspace: Tensor) -> TileParams:
     """What compositing and its way back share, but for what `_hand_over` adds."""
     tiles = tile_params_of_splats(colors, cutoffs)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cuda_rasterizer import cpu_backend
+from cuda_rasterizer.cpu_backend import Binning
 from cuda_rasterizer.cuda import binning
 from cuda_rasterizer.cuda.launches import blocks, launch
 from cuda_rasterizer.cuda.structures import EmitParams, RangeParams, ScanParams
@@ -46,7 +46,7 @@ def splats_at(positions, *, deviation=2.0, opacity=0.9, depths=None) -> Projecte
 def assert_lists_are_those_of_the_cpu(
     projected: Projected, width: int, height: int, cutoffs: Cutoffs = CLASSIC
 ) -> Binned:
-    truth = cpu_backend.build_tile_lists(projected, width, height, cutoffs, for_backward=True)
+    truth = Binning(projected, cutoffs, for_backward=True).run(width, height)
     found = binned(projected, width, height, cutoffs, with_slots=True)
     assert torch.equal(found.lists.tile_offsets, truth.tile_offsets)
     assert torch.equal(found.splats, truth.instance_splats)
