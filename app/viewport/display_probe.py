@@ -17,7 +17,6 @@ from pathlib import Path
 CHILD = Path(__file__).with_name("display_child.py")
 LIMIT_S = 20.0
 SOFTWARE_RENDERERS = ("llvmpipe", "softpipe", "swrast", "software rasterizer", "gdi generic")
-WITHOUT_SCREEN = ("offscreen", "minimal", "vnc", "linuxfb", "eglfs")
 
 
 @dataclasses.dataclass(frozen=True)
