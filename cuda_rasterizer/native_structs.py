@@ -33,6 +33,7 @@ class PieceParams(ctypes.Structure):
         ("called", c_void_p),
         ("patience_ns", c_int64),
         ("next", c_int64),
+        ("begun", c_int64 * 16),
     ]
 
 

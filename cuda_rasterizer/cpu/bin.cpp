@@ -224,10 +224,10 @@ inline void block_range(int64_t visible, int64_t block, int64_t& begin, int64_t&
     end = visible * (block + 1) / bin_blocks;
 }
 
-// Longest list first, so that no thread is left with a long one at the end. Lists are sorted by the number of
-// binary digits of their length, which is all that balance needs.
+// Of the tiles from `begin` to `end` the longest list first, so that no thread is left with a long one at the
+// end. Lists are sorted by the number of binary digits of their length, which is all that balance needs.
 template <typename Real>
-void order_tiles(const BinParams<Real>& p, int tiles) {
+void order_tiles(const BinParams<Real>& p, int begin, int end) {
     constexpr int classes = 65;
     int64_t places[classes] = {};
     const auto class_of = [&](int tile) {
@@ -239,14 +239,14 @@ void order_tiles(const BinParams<Real>& p, int tiles) {
         const int fineness = 2 * top + half;
         return fineness > 62 ? 0 : 62 - fineness;
     };
-    for (int tile = 0; tile < tiles; ++tile) ++places[class_of(tile)];
-    int64_t sum = 0;
+    for (int tile = begin; tile < end; ++tile) ++places[class_of(tile)];
+    int64_t sum = begin;
     for (int64_t& place : places) {
         const int64_t here = place;
         place = sum;
         sum += here;
     }
-    for (int tile = 0; tile < tiles; ++tile) p.tile_order[places[class_of(tile)]++] = tile;
+    for (int tile = begin; tile < end; ++tile) p.tile_order[places[class_of(tile)]++] = tile;
 }
 
 }  // namespace
@@ -318,7 +318,8 @@ void bin_fill(const BinParams<Real>& p) {
         }
     };
     if (!pieces.loop(bin_blocks, thread_count(), fill_block)) return;
-    order_tiles(p, tiles);
+    for (int share = 0; share < task_shares; ++share)
+        order_tiles(p, int(share_begin(tiles, share)), int(share_begin(tiles, share + 1)));
     pieces.finish();
 }
 

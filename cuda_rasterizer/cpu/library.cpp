@@ -75,6 +75,7 @@ constexpr Field fields[] = {
     {"PieceParams", "called", offsetof(PieceParams, called)},
     {"PieceParams", "patience_ns", offsetof(PieceParams, patience_ns)},
     {"PieceParams", "next", offsetof(PieceParams, next)},
+    {"PieceParams", "begun", offsetof(PieceParams, begun)},
     SIZE_OF(SplatParams),
     OFFSET_OF(SplatParams, means),
     OFFSET_OF(SplatParams, quaternions),

@@ -366,7 +366,12 @@ template <typename Real>
 void l1_ssim(const LossParams<Real>& p) {
     const int across = (p.width + p.strip_width - 1) / p.strip_width;
     const int tasks = (p.height + loss_rows - 1) / loss_rows * across;
-    const auto do_task = [&](int64_t task, int worker) {
+    // The last rows, mostly fewer, in the middle: that is where two workers meet, and neither waits long.
+    const int middle = (tasks - across) / 2;
+    const auto do_task = [&](int64_t place, int worker) {
+        const int64_t task = place < middle            ? place
+                             : place < middle + across ? place - middle + tasks - across
+                                                       : place - across;
         const int down = int(task) / across, strip = int(task) % across;
         Real* workspace = p.workspace + worker * p.workspace_stride;
         const Sums sums = p.channels == 3 ? run_strip<Real, 3>(p, down, strip, workspace)

@@ -1,6 +1,8 @@
 // Loops over the pool, for kernels: compiled into each instruction set's own namespace.
 #pragma once
 
+#include <cstring>
+
 #include "params.h"
 #include "thread_pool.h"
 
@@ -8,17 +10,18 @@ namespace splatscope {
 namespace SPLATSCOPE_ISA {
 
 template <typename Body>
-int64_t run_bodies(int64_t first, int64_t count, int workers, const Recall* recall, const Body& body) {
+bool run_bodies(int64_t count, int workers, const Recall* recall, int64_t* begun, const Body& body) {
     return run_tasks(
-        first, count, workers,
+        count, workers,
         [](void* context, int64_t index, int worker) { (*static_cast<const Body*>(context))(index, worker); },
-        const_cast<Body*>(&body), recall);
+        const_cast<Body*>(&body), recall, begun);
 }
 
 // body(index, worker) for every index below count.
 template <typename Body>
 void parallel(int64_t count, int workers, const Body& body) {
-    run_bodies(0, count, workers, nullptr, body);
+    int64_t begun[task_shares] = {};
+    run_bodies(count, workers, nullptr, begun, body);
 }
 
 // A kernel's loops, one after the other, done in pieces unless `params` is null: each call of the kernel goes
@@ -35,13 +38,12 @@ class Pieces {
             parallel(count, workers, body);
             return true;
         }
-        const int64_t begin = begin_, done_before = params_->next - begin;
-        begin_ += count;
-        if (done_before >= count) return true;
+        if (params_->next > number_++) return true;
         const Recall recall{params_->called, params_->patience_ns};
-        const int64_t done = run_bodies(done_before, count, workers, &recall, body);
-        params_->next = begin + done;
-        return done == count;
+        if (!run_bodies(count, workers, &recall, params_->begun, body)) return false;
+        std::memset(params_->begun, 0, sizeof params_->begun);
+        params_->next = number_;
+        return true;
     }
 
     // body(begin, end) for blocks of a fixed size, whatever the number of threads.
@@ -60,7 +62,7 @@ class Pieces {
 
   private:
     PieceParams* params_;
-    int64_t begin_ = 0;  // of the next loop's tasks among all
+    int64_t number_ = 0;  // of the next loop
 };
 
 // The same for a kernel that is done at once.

@@ -47,6 +47,11 @@ class Watch {
     Clock::time_point end_{};
 };
 
+// The first task of a share that nobody has begun, in a cache line of its own.
+struct alignas(64) NextTask {
+    std::atomic<int64_t> task{0};
+};
+
 class Pool {
   public:
     bool resize(int count) {
@@ -66,7 +71,7 @@ class Pool {
 
     int size() const { return size_.load(); }
 
-    int64_t run(int64_t first, int64_t count, int workers, Task task, void* context, const Recall* recall) {
+    bool run(int64_t count, int workers, Task task, void* context, const Recall* recall, int64_t* begun) {
         std::lock_guard<std::mutex> lock(call_mutex_);
         const Watch watch(recall);
         task_ = task;
@@ -74,9 +79,13 @@ class Pool {
         count_ = count;
         workers_ = workers;
         watch_ = &watch;
-        next_.store(first, std::memory_order_relaxed);
+        int64_t left = count;
+        for (int share = 0; share < task_shares; ++share) {
+            next_[share].task.store(share_begin(count, share) + begun[share], std::memory_order_relaxed);
+            left -= begun[share];
+        }
         const int helpers = int(threads_.size());
-        if (helpers == 0 || workers <= 1 || count - first <= 1) {
+        if (helpers == 0 || workers <= 1 || left <= 1) {
             take_tasks(0);
         } else {
             busy_.store(helpers, std::memory_order_relaxed);
@@ -84,7 +93,14 @@ class Pool {
             take_tasks(0);
             wait_for_workers();
         }
-        return std::min(count, next_.load(std::memory_order_relaxed));
+        bool is_done = true;
+        for (int share = 0; share < task_shares; ++share) {
+            const int64_t begin = share_begin(count, share), end = share_begin(count, share + 1);
+            const int64_t next = std::min(end, next_[share].task.load(std::memory_order_relaxed));
+            begun[share] = next - begin;
+            is_done = is_done && next == end;
+        }
+        return is_done;
     }
 
   private:
@@ -97,13 +113,29 @@ class Pool {
         wake_.notify_all();
     }
 
+    // Two workers go towards each other from the ends of what falls to them, then through what is left of the
+    // others'.
     void take_tasks(int worker) {
-        for (;;) {
-            const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-            if (index >= count_) return;
-            task_(context_, index, worker);
-            if (watch_->is_over()) return;
+        const int pair = worker & ~1, sharing = std::min(workers_, size_.load(std::memory_order_relaxed));
+        const int begin = task_shares * pair / sharing;
+        const int end = task_shares * std::min(pair + 2, sharing) / sharing;
+        for (int i = 0; i < task_shares; ++i) {
+            const int share = worker == pair ? begin + i : end - 1 - i + task_shares;
+            if (!take_share(share % task_shares, worker)) return;
         }
+    }
+
+    // False when the caller wants to be back.
+    bool take_share(int share, int worker) {
+        const int64_t end = share_begin(count_, share + 1);
+        std::atomic<int64_t>& next = next_[share].task;
+        while (next.load(std::memory_order_relaxed) < end) {
+            const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
+            if (index >= end) break;
+            task_(context_, index, worker);
+            if (watch_->is_over()) return false;
+        }
+        return true;
     }
 
     void wait_for_workers() {
@@ -156,7 +188,7 @@ class Pool {
     std::atomic<uint64_t> generation_{0};
     std::atomic<bool> stopping_{false};
     std::atomic<int> busy_{0};
-    std::atomic<int64_t> next_{0};
+    NextTask next_[task_shares];
     Task task_ = nullptr;
     void* context_ = nullptr;
     int64_t count_ = 0;
@@ -181,8 +213,8 @@ Pool& pool() {
 
 }  // namespace
 
-int64_t run_tasks(int64_t first, int64_t count, int workers, Task task, void* context, const Recall* recall) {
-    return pool().run(first, count, workers, task, context, recall);
+bool run_tasks(int64_t count, int workers, Task task, void* context, const Recall* recall, int64_t* begun) {
+    return pool().run(count, workers, task, context, recall, begun);
 }
 
 bool set_thread_count(int count) {

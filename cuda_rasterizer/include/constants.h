@@ -13,6 +13,9 @@ constexpr int splat_block = 256;
 // Depth order is cut into this many runs, whose tile lists are counted and filled independently.
 constexpr int bin_blocks = 16;
 
+// On the CPU a loop's tasks are dealt in this many shares, each of neighbours (see thread_pool.h).
+constexpr int task_shares = 16;
+
 // Where a kernel that is done in pieces would go on, once it is done.
 constexpr int all_pieces_done = -1;
 

@@ -29,9 +29,10 @@ struct CutoffParams {
 // its call returns between two tasks (tiles, blocks of splats) and is made again, unchanged, until all are
 // done.
 struct PieceParams {
-    const int64_t* called;  // return as soon as this is not 0
-    int64_t patience_ns;    // or after so long; negative: never
-    int64_t next;           // the task to begin with; in the end the one to go on with, or all_pieces_done
+    const int64_t* called;       // return as soon as this is not 0
+    int64_t patience_ns;         // or after so long; negative: never
+    int64_t next;                // 0 at first; then the loop to go on with, or all_pieces_done
+    int64_t begun[task_shares];  // 0 at first; then how many tasks of each of its task_shares are done
 };
 
 // Splats in, as the caller has them. Colours are spherical harmonics (`sh_dc`, `sh_rest`) or `features`.
@@ -115,7 +116,7 @@ struct BinParams {
     int64_t* splat_offsets;    // (count + 1): first instance slot of each splat
     int64_t* tile_offsets;     // (tiles + 1): first instance of each tile
     int64_t* totals;           // (2): visible splats, instances
-    int32_t* tile_order;       // (tiles): longest list first; filled by fill
+    int32_t* tile_order;       // (tiles): in shares of neighbours, longest list first; filled by fill
     int32_t* instance_splats;  // (instances), tile by tile, near to far; filled by fill
     int64_t*
         instance_slots;   // (instances): splat_offsets plus place among its splat's, or null; filled by fill

@@ -80,6 +80,20 @@ def test_a_step_that_is_cut_at_every_tile_for_another_picture_has_the_same_bits(
     assert calls.count("blend") == TILES // threads + caller.served
 
 
+@pytest.mark.parametrize("threads", [3, 20])
+def test_cut_steps_have_the_same_bits_with_odd_numbers_of_threads_and_more_than_shares(threads):
+    set_threads(1)
+    expected = train_once()
+    set_threads(threads)
+    caller = Caller()
+    caller.attention.call()
+    with caller.attention.heeded(caller.serve):
+        found = train_once()
+    for number, (a, b) in enumerate(zip(found, expected, strict=True)):
+        assert torch.equal(a, b), number
+    assert caller.served > 0
+
+
 def test_a_loss_that_is_cut_has_the_same_bits(calls):
     set_threads(1)
     random = torch.Generator().manual_seed(3)
