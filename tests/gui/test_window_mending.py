@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from app.diagnostics import Problem
 from engine.messages import (
     CommandRefused,
     ContinueFor,
+    Export,
     Exported,
     Failed,
     Finished,
@@ -17,6 +19,8 @@ from engine.messages import (
     Saved,
     State,
 )
+from tests.engine.driving import full_disk
+from tests.gui.journey import make_journey
 from tests.gui.window_room import Room, enter, tell
 
 pytestmark = pytest.mark.gl
@@ -77,6 +81,27 @@ def test_an_export_that_succeeds_puts_its_own_card_away(painted_room: Room) -> N
     tell(room, failed(room, here), failed(room, there))
     tell(room, Exported(room.session.run_id, 100, here, 5))
     assert messages(room) == [failed(room, there).message]
+
+
+def test_the_card_of_a_full_disk_goes_with_the_first_save_that_succeeds(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journey = make_journey(qapp, "painted")
+    try:
+        journey.open()
+        save, cards = journey.window.toolbar.buttons["save"], journey.window.error_cards
+        with monkeypatch.context() as full:
+            full.setattr("os.fsync", full_disk)
+            journey.answer(lambda: journey.click(save), Failed)
+            export = Export(tmp_path / "mine.ply")
+            journey.answer(lambda: journey.session.post(export), Failed)
+        journey.until(lambda: len(cards.cards) == 2, "two cards")
+        journey.answer(lambda: journey.click(save), Saved)
+        assert [card.problem.path for card in cards.cards] == [export.path]
+        journey.answer(lambda: journey.session.post(export), Exported)
+        assert not cards.isVisible()
+    finally:
+        journey.close()
 
 
 def test_enter_in_the_field_of_a_finished_run_goes_on_as_its_button_does(
