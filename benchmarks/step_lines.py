@@ -37,6 +37,7 @@ PART_OF_KERNEL = {
     "adam": "Adam",
 }
 PARTS = tuple(dict.fromkeys(PART_OF_KERNEL.values()))
+LINE_OF_KERNEL = {**PART_OF_KERNEL, "add_screen_gradients": "statistics for densifying"}
 
 # (owner, name, line) of what the engine calls in a step, kernels aside.
 ENGINE_CALLS: tuple[tuple[Any, str, str], ...] = (
@@ -105,7 +106,7 @@ class Lines:
 
     def _timed_kernels(self, plain: Callable[..., None]) -> Callable[..., None]:
         def timed(kernel: native.KernelName, dtype: torch.dtype, params: ctypes.Structure) -> None:
-            with self.line(PART_OF_KERNEL[kernel]):
+            with self.line(LINE_OF_KERNEL[kernel]):
                 plain(kernel, dtype, params)
 
         return timed

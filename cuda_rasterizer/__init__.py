@@ -19,6 +19,7 @@ from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import AdamGroup, SplatInputs, View
 from cuda_rasterizer.rasterize import Rendering, rasterize
 from cuda_rasterizer.reference_projection import rotation_matrices
+from cuda_rasterizer.screen_gradients import add_screen_gradients
 from cuda_rasterizer.step_guard import StepGuard, not_finite
 from cuda_rasterizer.training_pass import (
     TrainingPicture,
@@ -42,6 +43,7 @@ __all__ = [
     "TrainingPicture",
     "View",
     "adam_step",
+    "add_screen_gradients",
     "backend_status",
     "describe",
     "draw_for_training",

@@ -24,6 +24,7 @@ KernelName = Literal[
     "blend_backward",
     "l1_ssim",
     "adam",
+    "add_screen_gradients",
     "to_rgba8",
 ]
 

@@ -249,6 +249,22 @@ class AdamParams(ctypes.Structure):
     ]
 
 
+class ScreenGradientParams(ctypes.Structure):
+    """Screen gradients of one view, added to the sums of those before."""
+
+    _fields_ = [
+        ("gradients", c_void_p),
+        ("radii", c_void_p),
+        ("sums", c_void_p),
+        ("visits", c_void_p),
+        ("new_sums", c_void_p),
+        ("new_visits", c_void_p),
+        ("count", c_int64),
+        ("half_width", c_double),
+        ("half_height", c_double),
+    ]
+
+
 class Rgba8Params(ctypes.Structure):
     """A picture for a screen."""
 
@@ -272,5 +288,6 @@ STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     LossParams,
     AdamGroupParams,
     AdamParams,
+    ScreenGradientParams,
     Rgba8Params,
 )

@@ -228,6 +228,16 @@ constexpr Field fields[] = {
     OFFSET_OF(AdamParams, eps),
     OFFSET_OF(AdamParams, group_count),
     OFFSET_OF(AdamParams, flags),
+    SIZE_OF(ScreenGradientParams),
+    OFFSET_OF(ScreenGradientParams, gradients),
+    OFFSET_OF(ScreenGradientParams, radii),
+    OFFSET_OF(ScreenGradientParams, sums),
+    OFFSET_OF(ScreenGradientParams, visits),
+    OFFSET_OF(ScreenGradientParams, new_sums),
+    OFFSET_OF(ScreenGradientParams, new_visits),
+    OFFSET_OF(ScreenGradientParams, count),
+    OFFSET_OF(ScreenGradientParams, half_width),
+    OFFSET_OF(ScreenGradientParams, half_height),
     SIZE_OF(Rgba8Params),
     OFFSET_OF(Rgba8Params, color),
     OFFSET_OF(Rgba8Params, rgba),
@@ -291,6 +301,7 @@ SPLATSCOPE_EXPORT_KERNEL(blend, BlendParams)
 SPLATSCOPE_EXPORT_KERNEL(blend_backward, BlendBackwardParams)
 SPLATSCOPE_EXPORT_KERNEL(l1_ssim, LossParams)
 SPLATSCOPE_EXPORT_KERNEL(adam, AdamParams)
+SPLATSCOPE_EXPORT_KERNEL(add_screen_gradients, ScreenGradientParams)
 SPLATSCOPE_EXPORT_KERNEL(to_rgba8, Rgba8Params)
 
 SPLATSCOPE_EXPORT const char* splatscope_instruction_set() {

@@ -224,6 +224,20 @@ struct AdamParams {
     const int32_t* flags;  // (2): nothing moves where flags[0] has a bit or no splat was seen; or null
 };
 
+// Screen gradients of one view added to the sums of those before; CPU only.
+template <typename Real>
+struct ScreenGradientParams {
+    const Real* gradients;  // (count, 2), of the centres in pixels
+    const int32_t* radii;   // (count, 2): 0 where a splat was not seen
+    const Real* sums;       // (count) of the norms in NDC
+    const Real* visits;     // (count)
+    Real* new_sums;
+    Real* new_visits;
+    int64_t count;
+    double half_width;  // of the picture: an NDC unit in pixels
+    double half_height;
+};
+
 template <typename Real>
 struct Rgba8Params {
     const Real* color;  // (pixels, 3)

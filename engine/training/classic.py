@@ -30,13 +30,17 @@ class ClassicStrategy:
 
     name = "classic"
 
-    def __init__(self, count: int, device: torch.device | None = None) -> None:
-        """Begin with `count` splats; their gradients will be on `device`, None: the CPU."""
+    def __init__(
+        self, count: int, device: torch.device | None = None, backend: str = "auto"
+    ) -> None:
+        """Begin with `count` splats; `backend` makes their gradients on `device`, None: the CPU."""
+        self._backend = backend
         self.statistics = DensifyStatistics.zeros(count, device)
 
-    def observe(self, gradient_px: Tensor, visible: Tensor, width: int, height: int) -> None:
+    def observe(self, gradient_px: Tensor, radii: Tensor, width: int, height: int) -> None:
         """Add one view's gradients of the 2-D means (n, 2), in pixels, to the statistics."""
-        self.statistics = self.statistics.plus(gradient_px, visible, width, height)
+        view = radii, width, height
+        self.statistics = self.statistics.plus(gradient_px, *view, self._backend)
 
     def refine(
         self,

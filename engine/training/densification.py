@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int32, Int64
 from torch import Tensor
 
+from cuda_rasterizer import add_screen_gradients
 from engine.settings import Settings
 from engine.training.gaussians import Gaussians
 
@@ -72,17 +73,17 @@ class DensifyStatistics:
     def plus(
         self,
         gradient_px: Float[Tensor, "n 2"],
-        visible: Bool[Tensor, "n"],
+        radii: Int32[Tensor, "n 2"],
         width: int,
         height: int,
+        backend: str,
     ) -> "DensifyStatistics":
-        """With one view added: the gradient of the 2-D means in pixels, and who was seen.
-
-        NDC run from -1 to 1 over the picture, hence the factors width/2 and height/2.
-        """
-        x, y = gradient_px[:, 0] * (width / 2.0), gradient_px[:, 1] * (height / 2.0)
-        norm = torch.sqrt(x * x + y * y)  # three times as fast as vector_norm over two columns
-        return DensifyStatistics(self.gradient_sum + norm * visible, self.visits + visible)
+        """With one view added: the gradient of the 2-D means in pixels; radius 0 was not seen."""
+        return DensifyStatistics(
+            *add_screen_gradients(
+                *(self.gradient_sum, self.visits, gradient_px, radii, width, height, backend)
+            )
+        )
 
     def mean_gradient(self) -> Float[Tensor, "n"]:
         """Mean norm over the views that saw the splat; 0 for those never seen."""
@@ -94,8 +95,8 @@ class DensifyStrategy(Protocol):
 
     name: str
 
-    def observe(self, gradient_px: Tensor, visible: Tensor, width: int, height: int) -> None:
-        """Take in the gradient of one view's 2-D means (n, 2) in pixels and who was seen (n,)."""
+    def observe(self, gradient_px: Tensor, radii: Tensor, width: int, height: int) -> None:
+        """Take in the gradient of one view's 2-D means (n, 2), in pixels, and its radii (n, 2)."""
 
     def refine(
         self,

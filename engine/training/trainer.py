@@ -100,7 +100,7 @@ class Trainer:
         require_finite_parameters(model, "at the start")
         self.model = model
         self.optimizer = Optimizer(model.items(), backend)
-        self.strategy: DensifyStrategy = ClassicStrategy(len(model), device)
+        self.strategy: DensifyStrategy = ClassicStrategy(len(model), device, backend)
         self.sh_reached = 0
         self.watchdog = Watchdog()
         self.guard = StepGuard(device)
@@ -255,8 +255,7 @@ class Trainer:
 
     def _observe(self, picture: TrainingPicture, gradient: Tensor | None, camera: Camera) -> None:
         if gradient is not None:
-            visible = picture.radii[:, 0] > 0
-            self.strategy.observe(gradient, visible, camera.width, camera.height)
+            self.strategy.observe(gradient, picture.radii, camera.width, camera.height)
 
     def _optimize(self, step: int, picture: TrainingPicture) -> None:
         """Adam on whatever has a gradient: nothing after a refine, no opacity after a reset."""

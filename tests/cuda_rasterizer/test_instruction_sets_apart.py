@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ("project", "project_backward", "bin_count", "bin_fill", "blend", "blend_backward")
-KERNELS += ("l1_ssim", "adam", "to_rgba8")
+KERNELS += ("l1_ssim", "adam", "add_screen_gradients", "to_rgba8")
 _NAMESPACE = re.compile(r"10splatscope(?:8(baseline)|4(avx2)|6(avx512))")
 
 

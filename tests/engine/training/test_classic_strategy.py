@@ -42,10 +42,10 @@ def seeded() -> torch.Generator:
 
 def test_the_gradient_is_in_ndc_and_averaged_over_the_views_that_saw_the_splat() -> None:
     strategy = ClassicStrategy(3)
-    visible = torch.tensor([True, True, False])
+    radii = torch.tensor([[3, 2], [1, 1], [0, 0]], dtype=torch.int32)
     gradient = torch.tensor([[3e-3, 0.0], [0.0, 1e-3], [0.0, 0.0]])
-    strategy.observe(gradient, visible, 200, 100)
-    strategy.observe(torch.zeros(3, 2), torch.tensor([True, False, False]), 200, 100)
+    strategy.observe(gradient, radii, 200, 100)
+    strategy.observe(torch.zeros(3, 2), radii * torch.tensor([[1], [0], [0]]).int(), 200, 100)
     # pixels times (W/2, H/2) = (100, 50): 0.3 over two views, 0.05 over one, never seen
     expected = torch.tensor([0.15, 0.05, 0.0])
     torch.testing.assert_close(strategy.statistics.mean_gradient(), expected)
@@ -216,6 +216,6 @@ def test_statistics_start_afresh_after_a_refine_and_follow_a_mere_prune() -> Non
 def test_statistics_never_change_what_was_handed_out() -> None:
     strategy = ClassicStrategy(2)
     before = strategy.export_state()
-    strategy.observe(torch.ones(2, 2), torch.tensor([True, True]), 10, 10)
+    strategy.observe(torch.ones(2, 2), torch.ones(2, 2, dtype=torch.int32), 10, 10)
     assert not before["visits"].any()
     assert isinstance(strategy.statistics, DensifyStatistics)
