@@ -1,6 +1,5 @@
-"""Panels are tested without a screen where no display has been started."""
+"""Preferences of their own for tests of panels, and a settings panel."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,22 +11,6 @@ from tests.leak_checks import no_timer_is_left, no_window_is_left
 from tests.settling import show
 
 __all__ = ["no_timer_is_left", "no_window_is_left"]
-
-HERE = Path(__file__).resolve().parent
-
-
-@pytest.hookimpl(tryfirst=True)  # a worker of xdist has a loop of its own, and runs it first
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Take Qt's off-screen platform, unless the window tests have begun a display."""
-    if not session.config.option.collectonly and "DISPLAY" not in os.environ:
-        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The off-screen platform warns of each window that it can give no size hints."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.qt_log_ignore("propagateSizeHints"))
 
 
 @pytest.fixture(autouse=True)
