@@ -16,7 +16,9 @@
 namespace splatscope {
 namespace {
 
-constexpr int spins_before_sleep = 4000;
+// How often, and then how long, a thread looks for what it waits for before it sleeps.
+constexpr int looks = 300;
+constexpr std::chrono::microseconds patience_awake{150};
 
 inline void pause_briefly() {
 #if defined(__x86_64__)
@@ -24,6 +26,22 @@ inline void pause_briefly() {
 #elif defined(__aarch64__)
     asm volatile("yield");
 #endif
+}
+
+// Waits awake until `is_there()`; false when that takes too long. What it waits for may be ready to run, but
+// on this very core, so it soon offers that to others at every look.
+template <typename Found>
+bool wait_awake(const Found& is_there) {
+    for (int spin = 0; spin < looks; ++spin) {
+        if (is_there()) return true;
+        pause_briefly();
+    }
+    const auto end = std::chrono::steady_clock::now() + patience_awake;
+    while (std::chrono::steady_clock::now() < end) {
+        if (is_there()) return true;
+        std::this_thread::yield();
+    }
+    return false;
 }
 
 // A recall that has begun to count.
@@ -139,12 +157,10 @@ class Pool {
     }
 
     void wait_for_workers() {
-        for (int spin = 0; spin < spins_before_sleep; ++spin) {
-            if (busy_.load(std::memory_order_acquire) == 0) return;
-            pause_briefly();
-        }
+        const auto is_done = [this] { return busy_.load(std::memory_order_acquire) == 0; };
+        if (wait_awake(is_done)) return;
         std::unique_lock<std::mutex> lock(sleep_mutex_);
-        done_.wait(lock, [this] { return busy_.load(std::memory_order_acquire) == 0; });
+        done_.wait(lock, is_done);
     }
 
     void work(int worker, uint64_t seen) {
@@ -163,13 +179,11 @@ class Pool {
     }
 
     uint64_t wait_for_generation(uint64_t seen) {
-        for (int spin = 0; spin < spins_before_sleep; ++spin) {
-            const uint64_t now = generation_.load(std::memory_order_acquire);
-            if (now != seen) return now;
-            pause_briefly();
+        const auto is_there = [&] { return generation_.load(std::memory_order_acquire) != seen; };
+        if (!wait_awake(is_there)) {
+            std::unique_lock<std::mutex> lock(sleep_mutex_);
+            wake_.wait(lock, is_there);
         }
-        std::unique_lock<std::mutex> lock(sleep_mutex_);
-        wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
         return generation_.load(std::memory_order_acquire);
     }
 
