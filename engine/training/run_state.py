@@ -6,8 +6,8 @@ tensors: `model.NAME` · `adam.NAME.exp_avg` · `adam.NAME.exp_avg_sq` (NAME: a 
 `gaussians.SHAPES`) · `statistics.gradient_sum` · `statistics.visits` · `random.PURPOSE`
 (`random_streams.PURPOSES`, uint8) · `photo_order` (int64, indices still to be drawn, last first)
 
-header: `step` · `seconds` · `extent` · `sh_reached` · `strategy` · `silent_steps` ·
-`adam_steps` {NAME: n} · `unseen` {photo: n} · `training_photos` [names] ·
+header: `step` · `seconds` · `extent` · `sh_reached` · `pending_reset` · `strategy` ·
+`silent_steps` · `adam_steps` {NAME: n} · `unseen` {photo: n} · `training_photos` [names] ·
 `training_indices` [of those in the scene, as `photo_order` has them] · `settings` {name: value}
 """
 
@@ -46,6 +46,7 @@ class StepStart:
     remaining: tuple[int, ...]
     statistics: Mapping[str, Tensor]
     sh_reached: int
+    pending_reset: float | None
     silent_steps: int
     unseen: Mapping[str, int]
 
@@ -61,6 +62,7 @@ class StepStart:
             remaining=trainer.order.remaining,
             statistics=trainer.strategy.export_state(),
             sh_reached=trainer.sh_reached,
+            pending_reset=trainer.pending_reset,
             silent_steps=trainer.watchdog.silent_steps,
             unseen=dict(trainer.unseen),
         )
@@ -84,6 +86,7 @@ class StepStart:
         trainer.order.remaining = self.remaining
         trainer.strategy.load_state(self.statistics)
         trainer.sh_reached = self.sh_reached
+        trainer.pending_reset = self.pending_reset
         trainer.watchdog.silent_steps = self.silent_steps
         trainer.unseen = dict(self.unseen)
 
@@ -106,6 +109,7 @@ def export_state(trainer: "Trainer", *, copy: bool) -> tuple[dict[str, Tensor], 
         "seconds": trainer.seconds,
         "extent": trainer.extent,
         "sh_reached": trainer.sh_reached,
+        "pending_reset": trainer.pending_reset,
         "strategy": trainer.strategy.name,
         "silent_steps": trainer.watchdog.silent_steps,
         "adam_steps": {name: group.steps for name, group in trainer.optimizer.groups.items()},
@@ -170,6 +174,8 @@ def _load(trainer: "Trainer", tensors: Mapping[str, Tensor], header: Mapping[str
     trainer.seconds = float(_entry(header, "seconds"))
     trainer.extent = float(_entry(header, "extent"))
     trainer.sh_reached = int(_entry(header, "sh_reached"))
+    reset = header.get("pending_reset")  # the first checkpoints have none: theirs was done at once
+    trainer.pending_reset = None if reset is None else float(reset)
     trainer.watchdog.silent_steps = int(_entry(header, "silent_steps"))
     trainer.unseen = {name: int(times) for name, times in _entry(header, "unseen").items()}
 

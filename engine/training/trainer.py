@@ -102,6 +102,7 @@ class Trainer:
         self.optimizer = Optimizer(model.items(), backend)
         self.strategy: DensifyStrategy = ClassicStrategy(len(model), device, backend)
         self.sh_reached = 0
+        self.pending_reset: float | None = None  # what the next step first lowers opacities to
         self.watchdog = Watchdog()
         self.guard = StepGuard(device)
         self._memory = StepMemory()
@@ -167,6 +168,8 @@ class Trainer:
         watch = self._watch
         watch.start()
         step = self.step + 1
+        if self.pending_reset is not None:
+            self._lower_opacities(self.pending_reset)
         sh_raised = schedule.raises_sh(step, self.settings, self.sh_reached)
         self.sh_reached += sh_raised
         index = self.order.draw()
@@ -213,12 +216,13 @@ class Trainer:
                 refined, more = self._refine(step)
                 notices += more
             if schedule.is_reset_step(step, self.settings):
-                reset = self._lower_opacities()
+                reset = self.settings.opacity_reset.opacity_reset_value
+                self.model.opacity_logits.grad = None  # as the reset would have it
                 notices += notices_of_reset(step, self.scene)
         self._optimize(step, picture)
         self.model.clear_gradients()
 
-        self.step = step
+        self.step, self.pending_reset = step, reset
         self.seconds += watch.stop()
         facts = StepFacts(
             step=step,
@@ -295,16 +299,16 @@ class Trainer:
         self.optimizer.replace(moments)
         self.strategy.follow(edit)
 
-    def _lower_opacities(self) -> float:
-        value = self.settings.opacity_reset.opacity_reset_value
+    def _lower_opacities(self, value: float) -> None:
         self.model.lower_opacities(value)
         self.optimizer.reset("opacity_logits")
-        return value
 
     def reset_opacity(self) -> float:
         """Lower every opacity to at most `opacity_reset_value` now; returns that value."""
         self._outcomes.require_settled()
-        return self._lower_opacities()
+        value = self.settings.opacity_reset.opacity_reset_value
+        self._lower_opacities(value)
+        return value
 
     def prune_now(self) -> tuple[RefineCounts, tuple[str, ...]]:
         """Remove what a refine at this step would; the counts, and notices for the user."""

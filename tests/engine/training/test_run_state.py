@@ -29,8 +29,9 @@ def resumed(trainer: Trainer) -> Trainer:
     return Trainer.from_state(tiny_scene(), photos, tensors, json.loads(text), backend=BACKEND)
 
 
-# 11: before a reset; 14: before a refine, statistics full; 15: right after one; 3: mid-epoch
-@pytest.mark.parametrize("taken_at", [3, 11, 14, 15])
+# 3: mid-epoch; 11: before a reset; 12: where one waits; 14: before a refine, statistics full;
+# 15: right after one
+@pytest.mark.parametrize("taken_at", [3, 11, 12, 14, 15])
 def test_a_run_taken_up_again_gives_the_bits_of_one_never_stopped(taken_at: int) -> None:
     whole, first = make_trainer(**SETTINGS), make_trainer(**SETTINGS)
     step_until(whole, 21)

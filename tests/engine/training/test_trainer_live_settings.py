@@ -129,6 +129,9 @@ def test_the_reset_value_holds_at_the_next_reset() -> None:
     trainer.apply_setting("opacity_reset_value", 0.05)
     step_until(trainer, 5)
     assert trainer.step_once().reset == 0.05
+    trainer.apply_setting("opacity_reset_value", 0.2)  # of the one after it
+    phases = trainer.phases()
+    next(phases)
     assert trainer.model.opacities().max().item() == pytest.approx(0.05, rel=1e-5)
 
 

@@ -74,16 +74,34 @@ def test_on_a_reset_step_the_opacities_alone_are_skipped(monkeypatch: pytest.Mon
     assert result.reset == 0.01
     assert result.refined is None
     moved = " ".join(name for name in SHAPES if name != "opacity_logits")
-    assert calls[:4] == ["require_finite_step", "observe", "lower_opacities", f"step {moved}"]
+    assert calls[:3] == ["require_finite_step", "observe", f"step {moved}"]
     assert not torch.equal(trainer.model.means, before["means"])
-    # the logit of 0.01 in float32, to the bit: the optimiser did not touch it
+    assert torch.equal(trainer.model.opacity_logits, before["opacity_logits"])
+    assert trainer.optimizer.groups["opacity_logits"].steps == 12
+    assert trainer.optimizer.groups["means"].steps == 13
+
+
+def test_the_step_behind_a_reset_begins_with_lowered_opacities() -> None:
+    """So that what is measured, saved or exported at a reset step is the model as it was learnt."""
+    trainer = make_trainer(opacity_reset_interval=13)
+    step_until(trainer, 13)
+    learnt = trainer.model.opacity_logits.detach().clone()
+    phases = trainer.phases()
+    next(phases)
+    # the logit of 0.01 in float32, to the bit
     highest = torch.tensor(math.log(0.01 / 0.99))
-    assert torch.equal(trainer.model.opacity_logits, before["opacity_logits"].clamp(max=highest))
+    assert torch.equal(trainer.model.opacity_logits, learnt.clamp(max=highest))
     group = trainer.optimizer.groups["opacity_logits"]
     assert not group.exp_avg.any()
     assert not group.exp_avg_sq.any()
-    assert group.steps == 12
-    assert trainer.optimizer.groups["means"].steps == 13
+    phases.close()  # a dropped step has not lowered them either
+    assert torch.equal(trainer.model.opacity_logits, learnt)
+    step_until(trainer, 14)
+    assert trainer.model.opacities().max().item() < 0.02  # one step of Adam above 0.01
+    learnt = trainer.model.opacity_logits.detach().clone()
+    phases = trainer.phases()
+    next(phases)
+    assert torch.equal(trainer.model.opacity_logits, learnt)  # lowered once
 
 
 def test_a_step_that_refines_and_resets_does_both_and_no_optimiser() -> None:
@@ -92,7 +110,7 @@ def test_a_step_that_refines_and_resets_does_both_and_no_optimiser() -> None:
     result = trainer.step_once()
     assert result.refined is not None
     assert result.reset == 0.01
-    assert trainer.model.opacities().max().item() == pytest.approx(0.01, rel=1e-5)
+    assert trainer.pending_reset == 0.01
     assert trainer.optimizer.groups["means"].steps == 14
 
 
