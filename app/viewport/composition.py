@@ -16,6 +16,7 @@ from app.viewport.surface import Picture
 from app.wording import counted
 from engine.cameras import Camera
 from engine.messages import Frame, SceneOpened
+from engine.training.photos import Color
 
 HINT = "drag to orbit  ·  double-click to focus  ·  ? for keys"
 
@@ -72,11 +73,14 @@ class Composition:
 
     # --- pictures ---
 
-    def of_photo(self, index: int, pixels: np.ndarray, wanted: Camera) -> Picture:
-        """A photo where the render of its camera would be."""
+    def of_photo(
+        self, index: int, pixels: np.ndarray, wanted: Camera, background: Color
+    ) -> Picture:
+        """A photo where the render of its camera would be, with the render's background beside."""
         assert self._scene is not None
         lens = self._scene.photos[index].camera
-        return Picture(pixels, lens_rectangle(lens, wanted.width, wanted.height))
+        place = lens_rectangle(lens, wanted.width, wanted.height)
+        return Picture(pixels, place, around=background)
 
     def of_frame(self, frame: Frame, wanted: Camera) -> tuple[Picture, Camera]:
         """The frame in its place, and its own camera at the size of the view."""

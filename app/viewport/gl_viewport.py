@@ -33,7 +33,7 @@ from PySide6.QtOpenGL import (
 from PySide6.QtWidgets import QWidget
 from shiboken6 import Shiboken
 
-from app.viewport.surface import OverlayPainter, Picture, SurfaceSignals
+from app.viewport.surface import OverlayPainter, Picture, SurfaceSignals, color_around
 
 SHADERS = Path(__file__).resolve().parent.parent.parent / "resources" / "shaders"
 
@@ -194,7 +194,8 @@ class GlWindow(QOpenGLWindow):
         for feature in (GL_DEPTH_TEST, GL_BLEND, GL_SCISSOR_TEST):
             gl.glDisable(feature)
         gl.glViewport(0, 0, width, height)
-        gl.glClearColor(self.stage.redF(), self.stage.greenF(), self.stage.blueF(), 1.0)
+        around = color_around(self.picture, self.stage)
+        gl.glClearColor(around.redF(), around.greenF(), around.blueF(), 1.0)
         gl.glClear(GL_COLOR_BUFFER_BIT)
         if self.picture is not None and self._texture is not None:
             self._draw(self.picture, self._texture, width, height)

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from app.viewport.surface import OverlayPainter, Picture, SurfaceSignals
+from app.viewport.surface import OverlayPainter, Picture, SurfaceSignals, color_around
 
 
 def image_of(pixels: np.ndarray) -> QImage:
@@ -113,7 +113,7 @@ class PaintedSurface(QWidget):
         """Paint stage, picture and overlay."""
         painter = QPainter(self)
         ratio = self.devicePixelRatioF()
-        painter.fillRect(self.rect(), self._stage)
+        painter.fillRect(self.rect(), color_around(self._picture, self._stage))
         if self._picture is not None and self._image is not None:
             painter.save()
             _to_device_pixels(painter)

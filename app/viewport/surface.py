@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QWidget
 
 
@@ -18,12 +18,14 @@ class Picture:
     """RGBA8 pixels (height, width, 4), never written again, and where they go.
 
     `target` is x, y, width, height in device pixels of the surface. Pixels that keep their size
-    are shown unchanged; others are scaled, `smooth` or as blocks.
+    are shown unchanged; others are scaled, `smooth` or as blocks. `around` is the colour beside
+    it, in [0, 1]; None: the stage's.
     """
 
     pixels: np.ndarray
     target: tuple[float, float, float, float]
     smooth: bool = True
+    around: tuple[float, float, float] | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -31,6 +33,13 @@ class Picture:
         x, y, width, height = self.target
         size_kept = (width, height) == (self.pixels.shape[1], self.pixels.shape[0])
         return size_kept and x == round(x) and y == round(y)
+
+
+def color_around(picture: Picture | None, stage: QColor) -> QColor:
+    """What to fill the surface with before the picture is laid on it."""
+    if picture is None or picture.around is None:
+        return stage
+    return QColor.fromRgbF(*picture.around)
 
 
 class OverlayPainter(Protocol):

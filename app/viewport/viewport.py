@@ -344,7 +344,7 @@ class Viewport(QWidget):
         photo = self.photos.there(self.photo) if self._flipped else None
         camera, right = wanted, shown.camera_pills(self.photo)
         if photo is not None:
-            picture = shown.of_photo(self.photo, photo, wanted)
+            picture = shown.of_photo(self.photo, photo, wanted, self.background)
             pills, right = shown.photo_pills(self.photo), ()
         elif self.frame is not None:
             picture, camera = shown.of_frame(self.frame, wanted)

@@ -66,12 +66,17 @@ def test_a_photo_with_transparency_lies_on_the_background_of_the_run(
     room = make_room(qtbot, qapp, kind, decode=half_seen)
 
     def shows(color: tuple[int, int, int]) -> Callable[[], bool]:
-        """Whether the screen has the colour a little to the left of the middle, and red right."""
+        """Whether the screen has red right of the middle, and the colour left and beside."""
 
         def seen() -> bool:
             pixels = surface_pixels(room.view.surface)
             middle, at = pixels[pixels.shape[0] // 2], pixels.shape[1] // 2
-            return (tuple(middle[at - 40]), tuple(middle[at + 40])) == (color, (255, 0, 0))
+            beside = [tuple(middle[8]), tuple(middle[-8])]  # the photo is square, the view wide
+            return (
+                tuple(middle[at + 40]) == (255, 0, 0)
+                and tuple(middle[at - 40]) == color
+                and beside == [color, color]
+            )
 
         return seen
 
