@@ -76,13 +76,20 @@ class KeySheet(QDialog):
         """
         for label in self._page.findChildren(QLabel):
             label.ensurePolished()  # the style's padding counts
-        self._columns.setDirection(QBoxLayout.Direction.LeftToRight)
-        if self._page.sizeHint().width() > room.width():
-            self._columns.setDirection(QBoxLayout.Direction.TopToBottom)
-        size = self._page.sizeHint()
+        size = self._turned(QBoxLayout.Direction.LeftToRight)
+        if size.width() > room.width():
+            size = self._turned(QBoxLayout.Direction.TopToBottom)
         if size.height() > room.height():
             size += QSize(self._area.verticalScrollBar().sizeHint().width(), 0)
         self.resize(size.boundedTo(room))
+
+    def _turned(self, direction: QBoxLayout.Direction) -> QSize:
+        """The size of the page with its columns in that direction."""
+        self._columns.setDirection(direction)
+        around = self._page.layout()
+        around.invalidate()  # the columns forget their size when they turn, what holds them not
+        around.activate()
+        return self._page.sizeHint()
 
     def _column(self, page: QWidget, groups: tuple[str, ...]) -> QGridLayout:
         grid = QGridLayout()

@@ -2,6 +2,7 @@
 
 import pytest
 from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QLabel
 
 from app.key_sheet import KeySheet
 from app.theme import Theme
@@ -40,3 +41,15 @@ def test_after_a_small_screen_a_large_one_has_columns_side_by_side_again(sheet: 
     assert sheet.width() < wide.width()
     sheet.fit(QSize(3000, 2000))
     assert sheet.size() == wide
+
+
+def test_every_opening_on_a_small_screen_shows_whole_rows(sheet: KeySheet) -> None:
+    for _ in range(3):
+        sheet.fit(QSize(760, 475))
+        sheet.show()
+        settle()
+        labels = sheet._page.findChildren(QLabel)
+        assert all(label.height() >= label.sizeHint().height() for label in labels)
+        assert all(label.width() >= label.sizeHint().width() for label in labels)
+        assert sheet._area.horizontalScrollBar().maximum() == 0
+        sheet.hide()
