@@ -97,7 +97,7 @@ class EmptyPage(QWidget):
         there = [path for path in scenes if path.exists()][:MOST_RECENT]
         self.recent_title.setVisible(bool(there))
         for path in there:
-            button = QPushButton(path.name or str(path), self)
+            button = QPushButton((path.name or str(path)).replace("&", "&&"), self)
             button.setProperty("path", str(path))
             button.setToolTip(str(path))
             button.setAccessibleName(f"Open {path.name}")

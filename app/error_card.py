@@ -121,7 +121,7 @@ class ErrorCards(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.cards: list[ErrorCard] = []
-        self._brief = False
+        self._brief, self._most = False, MOST_CARDS
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(6)
@@ -140,10 +140,10 @@ class ErrorCards(QWidget):
         self._layout.insertWidget(0, card)
         self._show_newest()
 
-    def set_brief(self, brief: bool) -> None:
-        """Show the newest card only and in few words, where the window is low."""
-        if brief != self._brief:
-            self._brief = brief
+    def set_room(self, most: int, *, brief: bool) -> None:
+        """Show no more than the newest cards, and those in few words where the window is low."""
+        if (most, brief) != (self._most, self._brief):
+            self._most, self._brief = most, brief
             self._show_newest()
 
     def forget(self, is_over: Callable[[Problem], bool]) -> None:
@@ -158,8 +158,7 @@ class ErrorCards(QWidget):
         self._show_newest()
 
     def _show_newest(self) -> None:
-        most = 1 if self._brief else MOST_CARDS
         for i, card in enumerate(self.cards):
-            card.set_brief(self._brief, len(self.cards) - 1 if self._brief else 0)
-            card.setVisible(i < most)
+            card.set_brief(self._brief, len(self.cards) - 1 if self._most == 1 else 0)
+            card.setVisible(i < self._most)
         self.setVisible(bool(self.cards))

@@ -48,7 +48,7 @@ class KeySheet(QDialog):
             self._columns.addLayout(self._column(page, groups))
         note = QLabel("Single keys act only while the view, or a plot, has the focus.", page)
         set_role(note, "muted")
-        layout = QVBoxLayout(page)
+        self._rows = layout = QVBoxLayout(page)
         layout.setContentsMargins(24, 20, 24, 20)
         layout.setSpacing(16)
         layout.addLayout(self._columns)
@@ -86,9 +86,8 @@ class KeySheet(QDialog):
     def _turned(self, direction: QBoxLayout.Direction) -> QSize:
         """The size of the page with its columns in that direction."""
         self._columns.setDirection(direction)
-        around = self._page.layout()
-        around.invalidate()  # the columns forget their size when they turn, what holds them not
-        around.activate()
+        self._rows.invalidate()  # the columns forget their size when they turn, what holds them not
+        self._rows.activate()
         return self._page.sizeHint()
 
     def _column(self, page: QWidget, groups: tuple[str, ...]) -> QGridLayout:

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.division import Division
+from app.error_card import MOST_CARDS
 from app.panels.settings_panel import SettingsPanel
 from app.theme import set_role
 
@@ -18,7 +19,8 @@ SETTINGS_PX = 336  # and of the settings
 NARROWEST_PX = (168, 320, 264)  # photos, view, settings
 PHOTOS_FROM_PX = 790  # in a narrower window the photos give their room to the view
 PROGRESS_FROM_PX = 480  # in a lower one the progress strip does; the status has the step
-ALL_CARDS_FROM_PX = 720  # and there the newest error hides the others
+WHOLE_CARD_FROM_PX = 720  # in a lower one the newest error has few words
+ALL_CARDS_FROM_PX = 800  # and below this it hides the others
 
 
 def lay_out(window: "MainWindow") -> None:
@@ -71,7 +73,8 @@ def fit(window: "MainWindow") -> None:
     """Leave out what a small window has no room for, and give the rest what is wanted."""
     window.left.setVisible(window.width() >= PHOTOS_FROM_PX)
     window.progress_strip.setVisible(window.height() >= PROGRESS_FROM_PX)
-    window.error_cards.set_brief(window.height() < ALL_CARDS_FROM_PX)
+    most = MOST_CARDS if window.height() >= ALL_CARDS_FROM_PX else 1
+    window.error_cards.set_room(most, brief=window.height() < WHOLE_CARD_FROM_PX)
     for division in window.divisions.values():
         division.share_out()
 

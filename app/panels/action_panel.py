@@ -15,6 +15,7 @@ from engine.messages import (
     Evaluate,
     Evaluated,
     Event,
+    HistoryRead,
     OpacitiesReset,
     PruneNow,
     Refined,
@@ -82,6 +83,8 @@ class ActionPanel(Panel):
     def set_state(self, state: State) -> None:
         """Enable what is legal in `state`."""
         super().set_state(state)
+        if state is State.EMPTY:
+            self._clear()
         for command, button in self.buttons.items():
             button.setEnabled(state in LEGAL[command])
 
@@ -89,9 +92,10 @@ class ActionPanel(Panel):
         """Tell what was done, by the schedule or by hand."""
         match event:
             case SceneOpened() | RunStarted():
-                self._asked.clear()
-                for command in self.results:
-                    self._tell(command, "")
+                self._clear()
+            case HistoryRead() if len(event.evaluated_psnr):
+                psnr, step = float(event.evaluated_psnr[-1]), int(event.evaluated_steps[-1])
+                self._tell(Evaluate, f"{psnr:.2f} dB", suffix=f" at step {step:,}")
             case OpacitiesReset():
                 self._tell(ResetOpacity, f"to {event.value:g}", suffix=f" at step {event.step:,}")
             case Refined():
@@ -108,6 +112,11 @@ class ActionPanel(Panel):
                 )
             case CommandRefused() if type(event.command) in self.results:
                 self._tell(type(event.command), event.reason, event.reason, "bad")
+
+    def _clear(self) -> None:
+        self._asked.clear()
+        for command in self.results:
+            self._tell(command, "")
 
     def _do(self, command: type[Command], _checked: bool = False) -> None:
         self._asked.add(command)

@@ -60,6 +60,7 @@ def test_an_error_of_a_scene_goes_when_another_opens(painted_room: Room) -> None
 
 def test_many_errors_leave_room_for_the_view(painted_room: Room) -> None:
     room = painted_room
+    room.window.resize(1400, 950)
     for number in range(20):
         room.window.error_cards.show_problem(Problem(f"problem {number}"))
     shown = [card for card in room.window.error_cards.cards if card.isVisible()]
@@ -67,6 +68,11 @@ def test_many_errors_leave_room_for_the_view(painted_room: Room) -> None:
         f"problem {number}" for number in (19, 18, 17)
     ]
     assert len(shown) == MOST_CARDS
+    room.window.resize(1280, 720)  # where three would be squeezed
+    settle()
+    (card,) = [card for card in room.window.error_cards.cards if card.isVisible()]
+    assert card.message_label.text() == "problem 19"
+    assert card.more_label.text() == "19 more"
 
 
 @pytest.mark.parametrize(("size", "closing"), [((800, 490), True), ((640, 400), False)])
@@ -81,7 +87,7 @@ def test_a_low_window_shows_the_cause_of_the_newest_error_and_its_buttons(
     for path in (folder / "exports/step-001000.ply", folder / "checkpoints/step-001000"):
         reason = f"{path} could not be written: No space left on device."
         cards.show_problem(Problem(reason, "", path))
-    room.window.closing_strip.say("Not saved: free disk space, close again")
+    room.window.closing_strip.say("Not saved: mend the error, close again")
     room.window.closing_strip.setVisible(closing)
     settle()
     try:

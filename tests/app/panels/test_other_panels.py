@@ -91,6 +91,9 @@ def test_what_was_done_to_one_scene_is_not_told_of_the_next(actions: ActionPanel
     actions.handle(OpacitiesReset(1, 3_000, 0.01))
     actions.handle(scene_opened())  # which may be damaged and never train
     assert {result.full_text for result in actions.results.values()} == {""}
+    actions.handle(OpacitiesReset(1, 3_000, 0.01))
+    actions.set_state(State.EMPTY)  # the next one cannot even be opened
+    assert {result.full_text for result in actions.results.values()} == {""}
 
 
 def test_where_there_is_little_room_the_number_is_told_whole_without_its_step(
