@@ -19,6 +19,8 @@ from typing import TextIO
 from PySide6 import __version__ as qt_version
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
 
+from engine.run.run_log import LogFile
+
 LOG_NAME = "splatscope.log"
 CRASH_NAME = "crash.log"
 LOG_BYTES, LOG_FILES = 1_000_000, 3
@@ -46,6 +48,10 @@ class Problem:
         return any(str(place) in words for place in places)
 
 
+class _ProgramLog(LogFile, RotatingFileHandler):
+    """The log of the program over all its runs."""
+
+
 class Diagnostics(QObject):
     """The hooks and the log file; `problem_met` brings stray errors to the window."""
 
@@ -56,7 +62,7 @@ class Diagnostics(QObject):
         folder.mkdir(parents=True, exist_ok=True)
         self.log_path = folder / LOG_NAME
         self._crash_file: TextIO = (folder / CRASH_NAME).open("a", encoding="utf-8")
-        self._handler = RotatingFileHandler(
+        self._handler = _ProgramLog(
             self.log_path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
         )
         self._handler.setFormatter(

@@ -230,7 +230,8 @@ class MainWindow(QMainWindow):
             self.error_cards.show_problem(problem)
             if self.session.state is State.CLOSING:
                 self._closing = False  # so that closing once more tries once more
-                self.closing_strip.say("Not saved: free disk space, close again")
+                self.closing_strip.say("Not saved: mend the error, close again")
+                self.commands.tell_not_closed(event.message)
         elif isinstance(event, Finished):
             iterations = int(self.settings_panel.settings()["iterations"])
             self.finished_strip.show_end(event.step, iterations)

@@ -56,6 +56,7 @@ class WindowCommands(QObject):
         self.opening = ""  # the name of the scene being loaded
         self.start_pause = StartPause()
         self.start_when_open = True
+        self._is_terminal_waiting = False  # to be told how closing ends
         self.preset_follows_scene = True  # false when a preset was named by the user
         self.usual_preset = PresetChoice(CLASSIC, "")  # of scenes that bring none of their own
         self.resume_changes: dict[str, Value] = {}  # given for the first run that is opened
@@ -122,10 +123,20 @@ class WindowCommands(QObject):
         window = self._window
         is_run = window.run_folder is not None and window.session.state is not State.LOADING
         words = f"saving and closing; the run is in {window.run_folder}" if is_run else "closing"
-        with contextlib.suppress(OSError):  # a terminal that is gone
-            sys.stderr.write(f"splatscope: {words}.\n")
-            sys.stderr.flush()
+        self._is_terminal_waiting = True
+        self._tell_terminal(f"{words}.")
         window.close()
+
+    def tell_not_closed(self, reason: str) -> None:
+        """Tell the terminal, if it asked, that the window stays open."""
+        if self._is_terminal_waiting:
+            self._is_terminal_waiting = False
+            self._tell_terminal(f"not closed: {reason}")
+
+    def _tell_terminal(self, words: str) -> None:
+        with contextlib.suppress(OSError):  # a terminal that is gone
+            sys.stderr.write(f"splatscope: {words}\n")
+            sys.stderr.flush()
 
     # --- the run ---
 

@@ -36,13 +36,15 @@ def test_closing_saves_and_waits_for_the_engine(
 
 
 def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
-    qtbot: QtBot, qapp: QApplication
+    qtbot: QtBot, qapp: QApplication, capsys: pytest.CaptureFixture[str]
 ) -> None:
     room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
     room.open()
-    room.window.close()
+    room.window.commands.close_by_signal()
     enter(room, State.CLOSING)
+    capsys.readouterr()
     tell(room, Failed(1, "The disk is full.", "", None, 40))
+    assert capsys.readouterr().err == "splatscope: not closed: The disk is full.\n"
     assert "Not saved" in room.window.closing_strip.label.full_text
     assert room.window.closing_strip.leave_button.isVisible()
     room.window.close()

@@ -3,6 +3,8 @@
 import logging
 from pathlib import Path
 
+import pytest
+
 from engine.run.run_log import RunLog
 
 
@@ -28,3 +30,16 @@ def test_a_thread_that_still_holds_a_closed_log_does_not_open_its_file_again(
     log.handle(record("too late"))
     assert log.stream is None
     assert (tmp_path / "run.log").read_text() == ""
+
+
+def test_a_log_that_cannot_be_written_is_told_once_and_without_a_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = RunLog(Path("/dev/full"))
+    for number in range(3):
+        log.handle(record(f"line {number}"))
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "/dev/full could not be written: No space left on device" in said
+    log.close()  # which would write them once more
+    assert capsys.readouterr().err == ""
