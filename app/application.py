@@ -26,6 +26,7 @@ from engine.cli_flags import (
     add_version_flag,
     given_values,
     nearest_word,
+    not_empty,
 )
 from engine.errors import EngineError
 from engine.presets import load_preset
@@ -101,7 +102,9 @@ def _meant_command(arguments: Sequence[str], scene: str | None) -> str | None:
 def window_parser() -> Parser:
     """The arguments of the window program."""
     parser = Parser(prog="splatscope", description="Open the window and train a scene.")
-    parser.add_argument("scene", nargs="?", help="scene or run folder to open; demo: the built-in")
+    parser.add_argument(
+        "scene", nargs="?", type=not_empty, help="scene or run folder to open; demo: the built-in"
+    )
     parser.add_argument("--paused", action="store_true", help="open the scene without training it")
     parser.add_argument(
         "--viewport",

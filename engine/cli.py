@@ -18,12 +18,14 @@ from engine.cli_flags import (
     add_preset_flag,
     add_setting_flags,
     add_version_flag,
+    not_empty,
     user_path,
 )
 from engine.cli_refusals import refuse_early
 from engine.cli_streams import OutputLost, lasting_streams
 from engine.errors import EngineError, SettingError
 from engine.run.metrics_log import finite
+from engine.wording import printable
 
 WORDS = ("train", "eval", "render", "check", "doctor")
 EXIT_INTERRUPTED = 130
@@ -90,7 +92,7 @@ def fail(message: str, *, debug: bool) -> int:
     """Say why on standard error; the exit code of a failure."""
     if debug:
         traceback.print_exc()
-    print(f"splatscope: {message}", file=sys.stderr)  # noqa: T201
+    print(f"splatscope: {printable(message)}", file=sys.stderr)  # noqa: T201
     return EXIT_FAILURE
 
 
@@ -131,7 +133,7 @@ def _command(
 
 def _train_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
     sub = _command(commands, "train", "Train a scene headless.", _train)
-    sub.add_argument("scene", nargs="?", metavar="SCENE", help=_SCENE_HELP)
+    sub.add_argument("scene", nargs="?", type=not_empty, metavar="SCENE", help=_SCENE_HELP)
     sub.add_argument(
         "--output", required=True, type=user_path, metavar="DIR", help="The run folder."
     )
@@ -149,7 +151,7 @@ def _train_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
 def _eval_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
     sub = _command(commands, "eval", "Measure PSNR and SSIM on the held-out photos.", _evaluate)
     sub.add_argument("model", type=user_path, metavar="RUN_OR_PLY", help=_MODEL_HELP)
-    sub.add_argument("scene", metavar="SCENE", help=_SCENE_HELP)
+    sub.add_argument("scene", type=not_empty, metavar="SCENE", help=_SCENE_HELP)
     sub.add_argument("--json", action="store_true", help="Print the scores as JSON.")
     add_setting_flags(sub, _PICTURE_SETTINGS)
     return sub
@@ -158,7 +160,7 @@ def _eval_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
 def _render_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
     sub = _command(commands, "render", "Draw the held-out photos' views as PNG files.", _render)
     sub.add_argument("model", type=user_path, metavar="RUN_OR_PLY", help=_MODEL_HELP)
-    sub.add_argument("scene", metavar="SCENE", help=_SCENE_HELP)
+    sub.add_argument("scene", type=not_empty, metavar="SCENE", help=_SCENE_HELP)
     sub.add_argument(
         "--output", required=True, type=user_path, metavar="DIR", help="For the pictures."
     )
@@ -170,7 +172,7 @@ def _render_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
 
 def _check_parser(commands: "argparse._SubParsersAction[Parser]") -> Parser:
     sub = _command(commands, "check", "Say what is wrong with a scene, by file name.", _check)
-    sub.add_argument("scene", metavar="SCENE", help=_SCENE_HELP)
+    sub.add_argument("scene", type=not_empty, metavar="SCENE", help=_SCENE_HELP)
     sub.add_argument("--json", action="store_true", help="Print the findings as JSON.")
     add_setting_flags(sub, ("resolution", "test_every", "threads"))
     return sub

@@ -11,7 +11,7 @@ from engine.dataset.findings import finding_line, grouped
 from engine.dataset.scene import Finding
 from engine.scene_names import scene_path
 from engine.settings import Settings
-from engine.wording import counted
+from engine.wording import counted, printable
 
 _VERDICTS = {"ok": "fine", "warning": "usable, with warnings", "error": "not fine"}
 
@@ -36,7 +36,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 def _print_text(findings: list[Finding], report: dict[str, Any]) -> None:
     for finding in grouped(findings):
-        print(finding_line(finding))  # noqa: T201
+        print(printable(finding_line(finding)))  # noqa: T201
     used, skipped = report["photos"]["used"], report["photos"]["skipped"]
     print(  # noqa: T201
         f"{counted(used, 'photo')} {'is' if used == 1 else 'are'} used, {skipped:,} left out. "

@@ -81,9 +81,16 @@ def nearest_word(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word.lower(), known, n=1)), None)
 
 
+def not_empty(text: str) -> str:
+    """What is named by an argument; an empty one would be the folder where one stands."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; expected a name or a path")
+    return text
+
+
 def user_path(text: str) -> Path:
     """A path as given, with ~ for the home folder, which shells leave in --output=~/run."""
-    path = Path(text)
+    path = Path(not_empty(text))
     try:
         return path.expanduser()
     except RuntimeError:  # ~name of nobody

@@ -6,6 +6,8 @@ from typing import Any, Self, TextIO, cast
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from engine.wording import printable
+
 TICK_SECONDS = 0.5  # between two pictures of a bar to which nothing happens
 LOG_SECONDS = 10.0  # between two lines of progress in a file or a pipe
 FIRST_SECONDS = 0.5  # an error at once comes alone
@@ -58,6 +60,7 @@ class Progress:
 
     def say(self, message: str) -> None:
         """A line that stays."""
+        message = printable(message)
         if self._is_terminal:
             tqdm.write(message, file=sys.stderr)
         else:

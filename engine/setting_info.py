@@ -4,6 +4,7 @@ The settings themselves are declared in `engine.setting_groups`.
 """
 
 import dataclasses
+import datetime
 import enum
 import sys
 from typing import Any
@@ -119,17 +120,20 @@ class SettingInfo:
             return words.get(stripped.lower(), text)
         if self.zero and stripped.lower() == self.zero:
             return 0
+        plain = stripped.replace(",", "").replace("_", "")
+        if self.kind is int and plain.removeprefix("-").isdecimal() and len(plain) <= _SHOWN:
+            return int(plain)  # a float would round it
         try:
-            number = float(stripped.replace(",", "").replace("_", ""))
+            return float(plain)
         except ValueError:
             return text
-        return number
 
     def _shown(self, value: object) -> str:
         """A value as a user would write it: whole numbers without exponent or point."""
         if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
-            return f"{value:,.0f}" if self.kind is int and value == int(value) else f"{value:g}"
-        text = repr(value)
+            return f"{int(value):,}" if self.kind is int and value == int(value) else f"{value:g}"
+        is_date = isinstance(value, datetime.date | datetime.time)  # which TOML has, and JSON not
+        text = str(value) if is_date else repr(value)
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
     def _error(self, value: object, expected: str) -> SettingError:

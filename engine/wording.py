@@ -10,6 +10,13 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
+def printable(text: str) -> str:
+    """A text with what would move a terminal's cursor, or worse, written out."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text
+    )
+
+
 def listed(names: Sequence[str]) -> str:
     """The first names and how many more there are."""
     first = ", ".join(names[:_NAMES])
