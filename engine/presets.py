@@ -3,12 +3,11 @@
 import difflib
 import itertools
 import os
-import tomllib
 from pathlib import Path
 
 import tomli_w
 
-from engine.documents import UNREADABLE, problem_of
+from engine.documents import UNREADABLE, problem_of, read_toml
 from engine.errors import SettingError
 from engine.plain_files import require_plain_file
 from engine.settings import Settings
@@ -38,7 +37,7 @@ def load_preset(name_or_path: str | Path) -> Settings:
             )
     try:
         require_plain_file(path)
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = read_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SettingError(f"The preset file {path} does not exist.", path=path) from None
     except OSError as error:

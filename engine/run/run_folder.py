@@ -10,14 +10,13 @@ import dataclasses
 import os
 import re
 import tempfile
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 import tomli_w
 
-from engine.documents import UNREADABLE, problem_of
+from engine.documents import UNREADABLE, problem_of, read_toml
 from engine.errors import RunFolderError, SettingError
 from engine.plain_files import require_plain_file
 from engine.run.atomic_file import TEMPORARY_SUFFIX, atomic_file
@@ -121,7 +120,7 @@ class RunFolder:
     def reopen(self) -> None:
         """Make what is missing in an old folder and remove what a killed program left half done."""
         for folder in (self.checkpoints, self.exports, self.views):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             for partial in folder.glob("*" + TEMPORARY_SUFFIX):
                 partial.unlink()
 
@@ -189,7 +188,7 @@ class RunFolder:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path.read_text(encoding="utf-8"))
     except UNREADABLE as error:
         message = f"{path} cannot be read: {problem_of(error)}."
         raise RunFolderError(message, path=path) from error

@@ -71,6 +71,23 @@ def test_a_file_is_named_and_its_trouble_is_told_briefly(
     assert len(words) < 500  # a sentence, not the number itself
 
 
+def test_a_key_of_thousands_of_dots_is_refused_at_once(tmp_path: Path) -> None:
+    keys = ".".join("a" * 50_000)  # `tomllib` takes minutes over them
+    (tmp_path / "mine.toml").write_text(f"opacity_lr = 0.1\n{keys} = 1\n")
+    with pytest.raises(EngineError, match=r"mine\.toml cannot be read: it is nested too deeply"):
+        load_preset(tmp_path / "mine.toml")
+    folder = folder_of_a_run(tmp_path)
+    folder.facts_path.write_text(f"[{keys}]\n")
+    with pytest.raises(EngineError, match=r"run\.toml cannot be read: it is nested too deeply"):
+        folder.read_facts()
+
+
+def test_a_date_where_a_number_should_be_is_told_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("seed = 2026-11-30\n")
+    with pytest.raises(EngineError, match="seed is 2026-11-30; expected a number"):
+        load_preset(tmp_path / "mine.toml")
+
+
 @pytest.mark.parametrize("absurd", [ABSURD["digits"], ABSURD["deep"]], ids=["digits", "deep"])
 def test_a_checkpoints_header_is_told_in_the_same_way(tmp_path: Path, absurd: str) -> None:
     path = tmp_path / "step-000001.safetensors"
