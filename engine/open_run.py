@@ -13,7 +13,7 @@ from engine.dataset.scene import Scene
 from engine.errors import ExportError
 from engine.export.splat_files import Written, write_splats_in_phases
 from engine.gpu_readings import GpuReadings
-from engine.run.atomic_file import disk_error
+from engine.run.atomic_file import disk_error, what_to_mend
 from engine.run.checkpoint import save_checkpoint
 from engine.run.folder_lock import FolderLock
 from engine.run.journal import Journal
@@ -254,6 +254,19 @@ class OpenRun:
 
     # --- results ---------------------------------------------------------------------------------
 
+    def restore_folder(self) -> str | None:
+        """Make the run folder anew where somebody took it away; a sentence when that was so."""
+        if self.folder.path.is_dir():
+            return None
+        try:
+            self.folder.reopen()
+        except OSError:  # saving will say why
+            return None
+        return (
+            f"The run folder {self.folder.path} was gone and is made anew. What it held is lost, "
+            "its curves and marks among it; the model is not."
+        )
+
     def save(self) -> Generator[str, None, None]:
         """Write a checkpoint, tensor by tensor; the first one of a run is read back and compared.
 
@@ -263,7 +276,6 @@ class OpenRun:
         tensors, header = self.trainer.export_state(copy=False)
         header["scene_frame"] = dataclasses.asdict(self.scene.frame)
         try:
-            path.parent.mkdir(exist_ok=True)
             yield from save_checkpoint(path, tensors, header, verify=not self._is_verified)
             self._is_verified = True
             self.saved_version = self.version
@@ -271,8 +283,8 @@ class OpenRun:
             self.write_facts()
         except OSError as error:
             raise ExportError(
-                disk_error(path, error) + " What was saved before is unchanged. Free some space "
-                "and save again.",
+                f"{disk_error(path, error)} What was saved before is unchanged. "
+                f"{what_to_mend(error)} and save again.",
                 path=path,
             ) from error
 

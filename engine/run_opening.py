@@ -259,6 +259,7 @@ class RunOpening:
         for name, value in run.settings.differences(loaded.before).items():
             old = loaded.before[name]
             self._session.notice(run.journal_setting(name, old, value, gesture=0, held=False))
+            self._session.publish(m.SettingApplied(run.run_id, run.step, name, old, value))
             if setting_info(name).applies is Applies.RESTART:
                 self._session.notice(
                     f"{name} was {old} up to step {run.step:,}, now it is {value}."
@@ -302,13 +303,9 @@ class RunOpening:
 def _where_it_is(run: OpenRun, request: LoadRequest) -> str:
     splats = f"{len(run.trainer.model):,} splats"
     if run.is_complete:
-        return (
-            f"The run is finished: step {run.step:,}, {splats}. Continue it for more steps, or "
-            "restart it."
-        )
+        return f"The run is finished: step {run.step:,}, {splats}. More iterations continue it."
     source = "its last checkpoint" if request.checkpoint else "the start: it has no checkpoint"
-    rate = f"position rate {run.trainer.position_lr:.3g}"
-    return f"The run goes on from {source}: step {run.step:,}, {splats}, {rate}."
+    return f"The run goes on from {source}: step {run.step:,}, {splats}."
 
 
 def _recorded(

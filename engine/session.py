@@ -244,10 +244,7 @@ class Session:
 
     def _publish_growth(self, run_id: int, step: int, divisor: int) -> None:
         size = f"1/{divisor} of their width and height" if divisor > 1 else "their full size"
-        message = (
-            f"From step {step:,} on the photos have {size}: the loss before and after is not "
-            "comparable."
-        )
+        message = f"Loss not comparable across step {step:,}: the photos now have {size}."
         _log.info("%s", message)
         self.publish(m.PhotosGrew(run_id, message, step, divisor))
 
@@ -302,6 +299,7 @@ class Session:
         """Write a checkpoint; why it does not stand, if it does not. An error is told as well."""
         start = time.perf_counter()
         self.notice(run.flush_logs())
+        self.notice(run.restore_folder())
         try:
             if not self._work_through(run.save()):
                 return "Saving was given up."

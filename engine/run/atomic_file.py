@@ -56,6 +56,11 @@ def disk_error(path: Path, error: OSError) -> str:
     return f"{path} could not be written: {reason}."
 
 
+def what_to_mend(error: OSError) -> str:
+    """What to do before trying once more, the beginning of a sentence."""
+    return "Free some space" if error.errno in _NO_ROOM else "Mend that"
+
+
 def other_place(error: OSError, kind: str = "place") -> str:
     """What to do about it where there is a choice, to be followed by a full stop or more."""
     room = "Free some space or choose" if error.errno in _NO_ROOM else "Choose"

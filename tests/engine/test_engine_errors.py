@@ -1,6 +1,7 @@
 """Errors while a run is open: told in words, with the last good state kept."""
 
 import errno
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,20 @@ def test_an_export_into_a_missing_folder_says_nothing_of_space(
     assert "No such file or directory" in failed.message
     assert "Choose another place" in failed.message
     assert "space" not in failed.message
+
+
+def test_a_run_folder_that_somebody_removed_is_made_anew_by_the_next_save(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=1_000_000, evaluation_interval=0))
+    driver.ask(m.Save(), m.Saved)
+    shutil.rmtree(folder)
+    saved = driver.ask(m.Save(), m.Saved)
+    assert saved.path.is_file()
+    assert (folder / "run.toml").is_file()
+    told = [event.message for event in driver.all(m.Noticed) if "was gone" in event.message]
+    assert [str(folder) in message for message in told] == [True]
 
 
 def test_a_full_disk_stops_no_training_and_spoils_no_old_file(

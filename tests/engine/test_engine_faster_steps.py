@@ -57,4 +57,4 @@ def test_the_user_hears_when_photos_grow(driver: Driver, scene: Path, tmp_path: 
     driver.wait(m.Finished)
     [told] = driver.all(m.PhotosGrew)
     assert (told.step, told.divisor) == (8, 1)
-    assert told.message.startswith("From step 8 on the photos have their full size")
+    assert "across step 8: the photos now have their full size" in told.message

@@ -109,6 +109,23 @@ def test_opening_a_finished_run_leaves_its_checkpoint_and_splats_alone(
     assert driver.all(m.RunStarted)[-1].splats == driver.all(m.Exported)[0].splats
 
 
+def test_what_a_resume_changes_is_told_like_any_change(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open(scene, folder, quick(iterations=6))
+    driver.wait(m.Finished)
+    driver.post(m.ResumeRun(folder, (("iterations", 8), ("background", "white"))))
+    driver.wait(m.Finished, 2)
+    events = driver.events
+    history = next(i for i, event in enumerate(events) if isinstance(event, m.HistoryRead))
+    applied = [event for event in events[history:] if isinstance(event, m.SettingApplied)]
+    assert {(event.step, event.name, event.old, event.new, event.held) for event in applied} == {
+        (6, "iterations", 6, 8, False),
+        (6, "background", "black", "white", False),
+    }
+
+
 def test_a_finished_run_that_is_opened_is_not_said_to_go_on(
     driver: Driver, scene: Path, tmp_path: Path
 ) -> None:
