@@ -33,7 +33,7 @@ from PySide6.QtWidgets import QApplication
 
 from benchmarks.window_probes import MB, Latency, Memory, Mouse, Stalls, percentile
 from engine.engine_thread import Engine
-from engine.messages import Event, Saved, State, StateChanged, StepN, View
+from engine.messages import CommandRefused, Event, Saved, State, StateChanged, StepN, View
 from engine.scene_names import scene_path
 from engine.settings import Settings
 from tests.gui.journey import Journey, make_journey, turn_event_loop
@@ -52,6 +52,7 @@ def settings_for(resolution: int) -> Settings:
     return Settings().updated(
         {
             "resolution": resolution,
+            "iterations": 1_000_000,
             "densify_start": 1_000_000,
             "opacity_reset_interval": 0,
             "evaluation_interval": 0,
@@ -97,6 +98,8 @@ class CurtainedEngine(Engine):
             done.wait()
             done.clear()
             told += super().take_events()
+            for refused in (event for event in told if isinstance(event, CommandRefused)):
+                raise RuntimeError(f"{refused.command} was refused: {refused.reason}")
         seconds = time.perf_counter() - start
         self._kept += told
         super().request_view(self._view)
