@@ -209,6 +209,7 @@ def median_ranks(count: int) -> tuple[int, int]:
 def dragged(journey: Journey, mouse: Mouse, steps: int) -> dict[str, float]:
     """Drag the view for so many steps; memory, latency and stalls."""
     enter(journey, mouse, "dragged")
+    turn_event_loop(REST_MS)  # the end of the last turn is news until then
     first = journey.step
     memory = Memory(journey, max(1, steps // SAMPLES))
     latency, stalls = Latency(journey), Stalls(journey.window)
