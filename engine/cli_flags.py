@@ -137,7 +137,7 @@ def add_preset_flag(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE.toml",
         help=f"Start from a preset ({', '.join(preset_names())}) or a file of differences. Without "
         f"it: {CLASSIC}, the published recipe, on a GPU, and {CPU_FAST} elsewhere, "
-        "for the built-in scene too: `make demo` takes the preset demo, with 1,000 steps.",
+        "for the built-in scene too: `make demo` takes the preset demo, with 1,200 steps.",
     )
 
 
