@@ -98,8 +98,8 @@ class CurtainedEngine(Engine):
             done.wait()
             done.clear()
             told += super().take_events()
-            for refused in (event for event in told if isinstance(event, CommandRefused)):
-                raise RuntimeError(f"{refused.command} was refused: {refused.reason}")
+            if refused := [event.reason for event in told if isinstance(event, CommandRefused)]:
+                raise RuntimeError(f"{steps} more steps were refused: {refused[0]}")
         seconds = time.perf_counter() - start
         self._kept += told
         super().request_view(self._view)

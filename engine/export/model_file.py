@@ -5,7 +5,7 @@ from pathlib import Path
 from engine.errors import ExportError, RunFolderError
 from engine.run.run_folder import RunFolder
 
-_EXPECTED = "xpected a run folder, a checkpoint or a splat file (.ply)."
+_EXPECTED = "expected a run folder, a checkpoint or a splat file (.ply)."
 _SUFFIXES = (".ply", ".safetensors")
 
 
@@ -20,14 +20,14 @@ def model_file(path: Path) -> Path:
         message = f"{path} cannot be read: {error.strerror or error}."
         raise ExportError(message, path=path) from error
     if not exists:
-        raise ExportError(f"There is no {path}; e{_EXPECTED}", path=path)
+        raise ExportError(f"There is no {path}; {_EXPECTED}", path=path)
     if not is_folder:
         return path
     folder = RunFolder(path)
     if path.suffix in _SUFFIXES and not folder.facts_path.exists():
         raise RunFolderError(
-            f"{path} is a folder, not a file, and no run folder either: it has no run.toml. "
-            f"E{_EXPECTED}",
+            f"{path} is a folder, not a file, and no run folder either: it has no run.toml; "
+            f"{_EXPECTED}",
             path=path,
         )
     folder.read_facts()

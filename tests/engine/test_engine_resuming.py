@@ -109,12 +109,18 @@ def test_opening_a_finished_run_leaves_its_checkpoint_and_splats_alone(
     assert driver.all(m.RunStarted)[-1].splats == driver.all(m.Exported)[0].splats
 
 
-def test_what_a_resume_changes_is_told_like_any_change(
-    driver: Driver, scene: Path, tmp_path: Path
-) -> None:
+def finished_run(driver: Driver, scene: Path, tmp_path: Path) -> Path:
+    """The folder of a run of six steps."""
     folder = tmp_path / "run"
     driver.open(scene, folder, quick(iterations=6))
     driver.wait(m.Finished)
+    return folder
+
+
+def test_what_a_resume_changes_is_told_like_any_change(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = finished_run(driver, scene, tmp_path)
     driver.post(m.ResumeRun(folder, (("iterations", 8), ("background", "white"))))
     driver.wait(m.Finished, 2)
     events = driver.events
@@ -129,9 +135,7 @@ def test_what_a_resume_changes_is_told_like_any_change(
 def test_a_finished_run_that_is_opened_is_not_said_to_go_on(
     driver: Driver, scene: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "run"
-    driver.open(scene, folder, quick(iterations=6))
-    driver.wait(m.Finished)
+    folder = finished_run(driver, scene, tmp_path)
     driver.post(m.ResumeRun(folder))
     driver.wait(m.Finished, 2)
     told = "\n".join(event.message for event in driver.all(m.Noticed))
