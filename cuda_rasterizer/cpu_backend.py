@@ -5,6 +5,7 @@ it; what its backward needs is returned. Nothing here knows of autograd.
 """
 
 import ctypes
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,6 +41,8 @@ from cuda_rasterizer.native_structs import (
     TileParams,
 )
 from cuda_rasterizer.projected import Projected
+
+ROOM_TO_GROW = 8  # lists that must be longer are made longer by one part of so many than is wanted
 
 
 @dataclass(frozen=True)
@@ -142,13 +145,13 @@ class Binning:
             self._resize(width, height)
         call_in_pieces("bin_count", dtype, params)
         instances = self._totals[1]
-        self._instance_splats.resize_(instances)
+        _make_room(self._instance_splats, instances)
         params.instance_splats = pointer(self._instance_splats)
         if self._instance_slots is not None:
-            self._instance_slots.resize_(instances)
+            _make_room(self._instance_slots, instances)
             params.instance_slots = pointer(self._instance_slots)
         if self._touches is not None:
-            self._touches.resize_(instances, native.constants()["touch_numbers"])
+            _make_room(self._touches, instances, native.constants()["touch_numbers"])
         call_in_pieces("bin_fill", dtype, params)
         return TileLists(
             *(self._records, self._splat_offsets, self._tile_offsets, self._tile_order),
@@ -164,6 +167,14 @@ class Binning:
         params.tile_offsets = pointer(self._tile_offsets.resize_(tiles + 1))
         params.tile_order = pointer(self._tile_order.resize_(tiles))
         params.width, params.height = width, height
+
+
+def _make_room(tensor: Tensor, rows: int, *columns: int) -> Tensor:
+    """`tensor` with that shape; where it must grow, to more, since the next step may want more."""
+    wanted = rows * math.prod(columns)
+    if wanted * tensor.element_size() > tensor.untyped_storage().nbytes():
+        tensor.resize_(wanted + wanted // ROOM_TO_GROW)
+    return tensor.resize_(rows, *columns)
 
 
 def _integers(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
@@ -303,7 +314,7 @@ class BlendBackward:
         slot_size = native.constants()["slot_moments"] + colors.shape[1]
         slot_size += 1 if gradients[2] is not None else 0
         slot_size += 2 if self._absolute is not None else 0
-        slots = self._slots.resize_(saved.instance_splats.shape[0], slot_size)
+        slots = _make_room(self._slots, saved.instance_splats.shape[0], slot_size)
         height, width = saved.transmittance.shape
         is_constant = behind is not None and behind.dim() == 1
         tiles = saved.tile_order.shape[0]

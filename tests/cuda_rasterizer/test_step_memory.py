@@ -19,6 +19,7 @@ from cuda_rasterizer import (
     set_threads,
     training_pass,
 )
+from cuda_rasterizer.cpu_backend import Binning, project
 from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT
 from cuda_rasterizer.step_guard import GRADIENTS
 from tests.cuda_rasterizer.raw_splats import COUNT, INTRINSICS, raw_splats
@@ -193,3 +194,20 @@ def test_a_camera_that_the_kernels_would_misread_is_refused_in_any_step():
             backend="cpu",
             memory=run.memory,
         )
+
+
+def test_a_few_more_instances_than_in_the_step_before_find_room() -> None:
+    inputs = SplatInputs(
+        **raw_splats(),
+        features=None,
+        world_to_camera=torch.eye(4),
+        intrinsics=torch.tensor([[120.0, 0, 64], [0, 120, 64], [0, 0, 1]]),
+    )
+    projected = project(inputs, View(128, 128, 3, False, CLASSIC, raw=True))
+    binning = Binning(projected, CLASSIC, for_backward=True)
+    lists = binning.run(96, 128)
+    kept = [lists.instance_splats, lists.instance_slots, lists.touches]
+    before, places = lists.instance_splats.shape[0], [tensor.data_ptr() for tensor in kept]
+    binning.run(112, 128)
+    assert before < lists.instance_splats.shape[0] < 1.125 * before
+    assert [tensor.data_ptr() for tensor in kept] == places
