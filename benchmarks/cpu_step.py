@@ -2,13 +2,12 @@
 
     python -m benchmarks.cpu_step [--scaling] [--splats 40000] [--size 640x360] [--json FILE]
 
-All of one run, medians: each phase of a step on a fixed scene on one thread (its own processor
-time, which others on the machine hardly change) and on two (wall time, taking turns with one),
-beside the floor that the scene's work has on this machine (multiply-adds and bytes, both measured
-between the steps) and beside what a second thread gains on bare multiply-adds; a refine; the
-same step as the engine does it, line by line, what torch and Python take included; forward and
-backward against plain torch; and with --scaling the cost against splats and pixels, which takes
-minutes.
+All of one run, medians: the engine's step on a fixed scene line by line, what torch and Python take
+included, on one thread (its own processor time, which others on the machine hardly change) and on
+two (wall time, taking turns with one), beside the floor that the scene's work has on this machine
+(multiply-adds and bytes, both measured between the steps) and beside what a second thread gains on
+bare multiply-adds; a refine; forward and backward against plain torch; and with --scaling the cost
+against splats and pixels, which takes minutes.
 """
 
 import argparse
@@ -55,6 +54,8 @@ EXPECTED_BYTES_A_SPLAT = 1500
 LOSS_FMAS = 14 * 11 + 30
 # Of what a second thread gains on bare multiply-adds, so much is to be gained on a step.
 LEAST_SHARE = 0.9
+# A turn begins with steps that are not measured: threads are made, and memory for what they fill.
+WARM_UP_STEPS, STEPS_A_TURN = 2, 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,21 +103,30 @@ def work_of(counts: Any) -> dict[str, Work]:
 
 
 def phases(sizes: Sizes, meter: PeakMeter | None) -> dict[str, Any]:
-    """The kernels of a step on one thread and on two, beside their floors on one."""
+    """A step of the engine on one thread and on two, its kernels beside their floors on one."""
     splats, width, height = sizes.scene
     scene = training_scene(splats, width, height, CPU, "cpu")
     counts = count_work(scene)
-    between = meter.window if meter is not None else lambda: None
-    set_threads(1)
+    trainer = trainer_of(scene)
+    start = {name: tensor.detach().clone() for name, tensor in trainer.model.items()}
 
+    @torch.no_grad()
     def use_threads(count: int) -> None:
+        for name, tensor in trainer.model.items():
+            tensor.copy_(start[name])  # lest the scene change while it is measured
         set_threads(count)
-        scene.step()  # the first task waits for threads that are just being made
+        for _ in range(WARM_UP_STEPS):
+            trainer.step_once()
 
     one_thread, two_threads = (functools.partial(use_threads, count) for count in (1, 2))
     ways = [Way(time.thread_time, one_thread), Way(time.perf_counter, one_thread)]
     ways.append(Way(time.perf_counter, two_threads))
-    alone, wall, both = median_steps(scene.step, sizes.repeats, ways, between=between)
+    alone, wall, both = median_steps(
+        *(trainer.step_once, sizes.repeats, ways),
+        steps_a_turn=STEPS_A_TURN,
+        calls=ENGINE_CALLS,
+        between=meter.window if meter is not None else lambda: None,
+    )
     rates = None if meter is None else rates_of(meter.peaks())
     bare_gain = None if meter is None else meter.peaks().second_core
     print(
@@ -124,11 +134,11 @@ def phases(sizes: Sizes, meter: PeakMeter | None) -> dict[str, Any]:
         f"{counts.instances:,} (tile, splat) and about {counts.pairs:,} (pixel, splat) pairs"
     )
     print(
-        f"{'':22}{'1 thread':>10}{'2 threads':>11}{'gain':>6}{'of bare':>9}"
+        f"{'':30}{'1 thread':>10}{'2 threads':>11}{'gain':>6}{'of bare':>9}"
         f"{'floor':>8}{'ratio':>7}  limit{'x bytes':>13}{'tile pair':>11}{'pixel pair':>12}"
     )
     rows: dict[str, Any] = {}
-    for part in (*PARTS, REST, "whole"):
+    for part in (*PARTS, *ENGINE_LINES, REST, "whole"):
         work = None if rates is None else work_of(counts).get(part)
         floor = None if rates is None or work is None else work.milliseconds(rates)
         one, gain = alone[part], wall[part] / both[part]
@@ -150,7 +160,7 @@ def phases(sizes: Sizes, meter: PeakMeter | None) -> dict[str, Any]:
             limit = work.limited_by(rates)
             bound = f"{floor:8.2f}{one / floor:7.1f}  {limit:10}{one / moved:8.1f}"
         print(
-            f"{part:22}{one:10.2f}{both[part]:11.2f}{gain:6.2f}{share:>9}{bound:35}"
+            f"{part:30}{one:10.2f}{both[part]:11.2f}{gain:6.2f}{share:>9}{bound:35}"
             f"{rows[part]['ns_a_tile_pair']:7.0f} ns{rows[part]['ns_a_pixel_pair']:9.2f} ns"
         )
     if bare_gain is not None:
@@ -230,18 +240,6 @@ def trainer_of(scene: TrainingScene) -> Trainer:
     trainer.sh_reached = 3
     trainer.step = 1  # statistics for densifying are gathered, and no refine comes near
     return trainer
-
-
-def engine_step(sizes: Sizes) -> dict[str, float]:
-    """A step of the engine on one thread, line by line."""
-    set_threads(1)
-    splats, width, height = sizes.scene
-    trainer = trainer_of(training_scene(splats, width, height, CPU, "cpu"))
-    times = median_step(trainer.step_once, sizes.repeats, time.thread_time, calls=ENGINE_CALLS)
-    print(f"\nthe engine's step on one thread, at the full degree of SH: {times['whole']:.2f} ms")
-    for line in (*PARTS, *ENGINE_LINES, REST):
-        print(f"  {line:34}{times[line]:9.2f} ms{100 * times[line] / times['whole']:6.1f} %")
-    return times
 
 
 def against_torch(sizes: Sizes) -> dict[str, float]:
@@ -348,7 +346,6 @@ def measured(sizes: Sizes, meter: PeakMeter | None, *, scaling: bool) -> dict[st
         )
     results["kept_bytes_a_splat"] = KEPT_BYTES_A_SPLAT
     print(f"a splat keeps {KEPT_BYTES_A_SPLAT} bytes: parameter, gradient and two moments")
-    results["engine"] = engine_step(sizes)
     rates = None if meter is None else rates_of(meter.peaks())
     results["phases"]["refine"] = refine(sizes, rates)
     results["reference"] = against_torch(sizes)

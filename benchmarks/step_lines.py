@@ -125,6 +125,7 @@ def median_steps(
     repeats: int,
     ways: Sequence[Way],
     *,
+    steps_a_turn: int = 1,
     calls: Iterable[tuple[Any, str, str]] = (),
     between: Callable[[], None] = lambda: None,
 ) -> list[dict[str, float]]:
@@ -133,6 +134,7 @@ def median_steps(
     The ways take turns, so that a machine whose speed changes is as fast for all of them; `between`
     runs before every round.
     """
+    calls = tuple(calls)
     rows: list[dict[str, list[float]]] = [defaultdict(list) for _ in ways]
     step()
     for _ in range(repeats):
@@ -140,23 +142,20 @@ def median_steps(
         for way, times in zip(ways, rows, strict=True):
             way.prepare()
             lines = Lines(way.clock)
-            with lines.step(calls):
-                step()
-            for line, seconds in lines.seconds.items():
-                times[line].append(1e3 * seconds)
-            times["whole"].append(1e3 * sum(lines.seconds.values()))
+            for _ in range(steps_a_turn):
+                with lines.step(calls):
+                    step()
+                for line, seconds in lines.seconds.items():
+                    times[line].append(1e3 * seconds)
+                times["whole"].append(1e3 * sum(lines.seconds.values()))
     return [{line: statistics.median(found) for line, found in times.items()} for times in rows]
 
 
 def median_step(
-    step: Callable[[], object],
-    repeats: int,
-    clock: Callable[[], float],
-    *,
-    calls: Iterable[tuple[Any, str, str]] = (),
+    step: Callable[[], object], repeats: int, clock: Callable[[], float]
 ) -> dict[str, float]:
     """As `median_steps`, by one clock."""
-    return median_steps(step, repeats, [Way(clock)], calls=calls)[0]
+    return median_steps(step, repeats, [Way(clock)])[0]
 
 
 def resident_bytes() -> int | None:

@@ -12,6 +12,7 @@ from cuda_rasterizer import (
     Rendering,
     SplatInputs,
     StepGuard,
+    StepMemory,
     View,
     adam_step,
     draw_for_training,
@@ -53,6 +54,7 @@ class TrainingScene:
     def __post_init__(self) -> None:
         """Moments begin at zero."""
         self.guard = StepGuard(self.means.device)
+        self.memory = StepMemory()
         self.moments = {
             name: (torch.zeros_like(leaf.detach()), torch.zeros_like(leaf.detach()))
             for name, leaf in self.leaves().items()
@@ -84,7 +86,7 @@ class TrainingScene:
         )
 
     def forward_and_backward(self) -> None:
-        """Everything of a step but Adam; gradients replace those before."""
+        """Everything of a step but Adam; gradients replace those before, or overwrite them."""
         splats = SplatInputs(
             means=self.means,
             quaternions=self.quaternions,
@@ -103,9 +105,10 @@ class TrainingScene:
             rest_learns=True,
             guard=self.guard,
             backend=self.backend,
+            memory=self.memory,
         )
         _, gradient = l1_ssim_with_gradient(
-            *(picture.color, self.target, SSIM_WEIGHT, self.guard, self.backend)
+            *(picture.color, self.target, SSIM_WEIGHT, self.guard, self.backend), memory=self.memory
         )
         found, _ = picture.differentiate(gradient)
         self.means.grad, self.quaternions.grad = found.means, found.quaternions
@@ -122,7 +125,13 @@ class TrainingScene:
         ]
         beta1, beta2 = BETAS
         adam_step(
-            groups, beta1=beta1, beta2=beta2, eps=EPSILON, guard=self.guard, backend=self.backend
+            groups,
+            beta1=beta1,
+            beta2=beta2,
+            eps=EPSILON,
+            guard=self.guard,
+            backend=self.backend,
+            memory=self.memory,
         )
 
     def step(self) -> None:
