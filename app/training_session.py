@@ -58,6 +58,11 @@ class TrainingSession(QObject):
         """Ask for a picture; None asks for no more."""
         self._engine.request_view(view)
 
+    @Slot(float)
+    def count_painting(self, seconds: float) -> None:
+        """Tell what painting the view has cost."""
+        self._engine.count_painting(seconds)
+
     @Slot()
     def take(self) -> None:
         """Take and re-emit what the engine has; called by the wake-up."""

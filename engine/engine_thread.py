@@ -48,6 +48,10 @@ class Engine:
         """Ask for a picture; the newest request replaces an older one, None withdraws it."""
         self._inbox.request_view(view)
 
+    def count_painting(self, seconds: float) -> None:
+        """Count the seconds that a window spent on painting frames into the preview's share."""
+        self._inbox.count_painting(seconds)
+
     def take_events(self) -> list[Event]:
         """The events since the last call, in order."""
         return self._outbox.take_events()

@@ -24,6 +24,9 @@ class EngineHandle(Protocol):
         The request stands: while the preview is live, frames of it keep coming.
         """
 
+    def count_painting(self, seconds: float) -> None:
+        """Count the seconds that a window spent on painting frames into the preview's share."""
+
     def take_events(self) -> list[Event]:
         """The events since the last call, in order. Never loses one; metrics come merged."""
 

@@ -29,6 +29,7 @@ class Inbox:
         self._items: list[Command | Report] = []
         self._view: View | None = None
         self._view_is_new = False
+        self._painting = 0.0
         self._urgent = False
         self._abandon = False
 
@@ -61,6 +62,17 @@ class Inbox:
         with self._condition:
             is_new, self._view_is_new = self._view_is_new, False
             return is_new, self._view
+
+    def count_painting(self, seconds: float) -> None:
+        """Add what painting frames has cost a window."""
+        with self._condition:
+            self._painting += seconds
+
+    def take_painting(self) -> float:
+        """The seconds that were counted since the last call."""
+        with self._condition:
+            taken, self._painting = self._painting, 0.0
+            return taken
 
     def has_urgent(self) -> bool:
         """Whether a command waits that does not wait for the end of a step."""

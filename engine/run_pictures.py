@@ -56,6 +56,9 @@ class RunPictures:
         is_new, view = self._inbox.take_view()
         if is_new:
             self._scheduler.request(view, start)
+        painting = self._inbox.take_painting()
+        if painting > 0.0:
+            self._scheduler.painted(painting, start)
         if self._sent is not None:
             return self._shown_when_there(self._sent, run, training=training)
         if run is None:

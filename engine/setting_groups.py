@@ -404,9 +404,9 @@ class Preview:
     )
     preview_share_rest: float = setting(
         0.02,
-        "Share of wall time given to the picture while the camera rests. A new one comes every 2 "
-        "seconds all the same, but for pictures that would take more than a fifth of the time. "
-        "With 0 none comes by itself.",
+        "Share of wall time given to the picture while the camera rests, what painting it costs "
+        "included. A new one comes every 2 seconds all the same, but for pictures that would take "
+        "more than a fifth of the time. With 0 none comes by itself.",
         label="share at rest",
         minimum=0.0,
         maximum=0.9,

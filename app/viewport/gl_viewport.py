@@ -33,7 +33,13 @@ from PySide6.QtOpenGL import (
 from PySide6.QtWidgets import QWidget
 from shiboken6 import Shiboken
 
-from app.viewport.surface import OverlayPainter, Picture, SurfaceSignals, color_around
+from app.viewport.surface import (
+    OverlayPainter,
+    PaintingTime,
+    Picture,
+    SurfaceSignals,
+    color_around,
+)
 
 SHADERS = Path(__file__).resolve().parent.parent.parent / "resources" / "shaders"
 
@@ -165,6 +171,7 @@ class GlWindow(QOpenGLWindow):
         self.setFormat(surface_format())
         self.setFlag(Qt.WindowType.WindowDoesNotAcceptFocus)
         self.signals = SurfaceSignals(self)
+        self.painting = PaintingTime()
         self.picture: Picture | None = None
         self.overlay: OverlayPainter | None = None
         self.stage = QColor(0, 0, 0)
@@ -187,6 +194,10 @@ class GlWindow(QOpenGLWindow):
 
     def paintGL(self) -> None:
         """Draw stage, picture and overlay."""
+        with self.painting.counted():
+            self._paint()
+
+    def _paint(self) -> None:
         width, height = self.device_size()
         if width < 1 or height < 1:
             return
@@ -267,6 +278,7 @@ class GlSurface(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._container.setMinimumSize(QSize(1, 1))
         self.signals = self._window.signals
+        self.painting = self._window.painting
         application = QGuiApplication.instance()
         if isinstance(application, QGuiApplication):
             application.focusWindowChanged.connect(self._follow_focus)

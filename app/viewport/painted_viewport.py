@@ -18,7 +18,13 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from app.viewport.surface import OverlayPainter, Picture, SurfaceSignals, color_around
+from app.viewport.surface import (
+    OverlayPainter,
+    PaintingTime,
+    Picture,
+    SurfaceSignals,
+    color_around,
+)
 
 
 def image_of(pixels: np.ndarray) -> QImage:
@@ -44,6 +50,7 @@ class PaintedSurface(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.signals = SurfaceSignals(self)
+        self.painting = PaintingTime()
         self._stage = QColor(0, 0, 0)
         self._picture: Picture | None = None
         self._image: QImage | None = None
@@ -64,7 +71,8 @@ class PaintedSurface(QWidget):
         if picture is None:
             self._image = None
         elif self._picture is None or picture.pixels is not self._picture.pixels:
-            self._image = image_of(picture.pixels)
+            with self.painting.counted():
+                self._image = image_of(picture.pixels)
         self._picture, self._overlay = picture, overlay
         self.update()
 
@@ -111,6 +119,10 @@ class PaintedSurface(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint stage, picture and overlay."""
+        with self.painting.counted():
+            self._paint()
+
+    def _paint(self) -> None:
         painter = QPainter(self)
         ratio = self.devicePixelRatioF()
         painter.fillRect(self.rect(), color_around(self._picture, self._stage))

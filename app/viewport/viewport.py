@@ -35,6 +35,7 @@ class Viewport(QWidget):
     """The middle of the window."""
 
     view_requested = Signal(object)  # View or None
+    painted = Signal(float)  # the seconds that painting has taken since the frame before
     photo_changed = Signal(int)  # the photo through whose camera the view looks, -1: none
     key_pressed = Signal(str)  # a single key that is not the camera's
     noticed = Signal(str)  # a quiet word for the user
@@ -127,6 +128,7 @@ class Viewport(QWidget):
         self._run_id = frame.run_id
         self.frame = frame
         self._answer_time.answer(frame.view_id, time.monotonic())
+        self.painted.emit(self.surface.painting.taken())
         wait = FRAME_INTERVAL_MS - (time.monotonic() - self._presented_at) * 1000
         if wait <= 0:
             self.present()

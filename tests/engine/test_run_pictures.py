@@ -84,6 +84,17 @@ def test_training_hears_for_how_long_the_device_drew_in_its_time(made, training)
     assert others == ([0.2] if training else [])
 
 
+def test_what_painting_costs_a_window_is_of_the_share(made):
+    del made
+    pictures, inbox = pictures_of([])
+    inbox.count_painting(0.15)
+    inbox.count_painting(0.05)
+    pictures.serve(run_of(), training=True)
+    pictures.serve(run_of(), training=True)
+    assert pictures.share() == 1.0  # 0.2 s of the milliseconds since the first picture
+    assert inbox.take_painting() == 0.0
+
+
 def test_training_does_not_wait_for_a_picture_and_shows_it_when_it_is_there(made):
     shown: list[Frame] = []
     pictures, _ = pictures_of(shown)

@@ -100,14 +100,15 @@ def stepped(run_id: int, first: int, last: int, splats: int = 1000) -> Stepped:
 class ScriptedEngine:
     """An `EngineHandle` whose thread carries out scripts.
 
-    It records `commands` and `views`, answers Start, Pause, OpenScene and Shutdown with the
-    events the real engine would send, and renders a numbered card for each view request. What
-    else happens, a test says with `emit` and `show`.
+    It records `commands`, `views` and `painting`, answers Start, Pause, OpenScene and Shutdown
+    with the events the real engine would send, and renders a numbered card for each view request.
+    What else happens, a test says with `emit` and `show`.
     """
 
     def __init__(self, *, answers_views: bool = True, stops_by_itself: bool = True) -> None:
         self.commands: list[Command] = []
         self.views: list[View | None] = []
+        self.painting: list[float] = []
         self.frame_count = 0
         self.run_id = 0
         self.step = 0
@@ -135,6 +136,9 @@ class ScriptedEngine:
         self.views.append(view)
         if view is not None and self.answers_views:
             self._scripts.put(lambda: self._render(view))
+
+    def count_painting(self, seconds: float) -> None:
+        self.painting.append(seconds)
 
     def take_events(self) -> list[Event]:
         with self._lock:
