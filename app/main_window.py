@@ -177,6 +177,7 @@ class MainWindow(QMainWindow):
         self.restart_strip.posted.connect(session.post)
         self.finished_strip.continued.connect(self.commands.continue_for)
         self.closing_strip.given_up.connect(self._leave_without_saving)
+        self.closing_strip.elsewhere_wanted.connect(self._save_elsewhere)
         self.empty_page.scene_chosen.connect(self.commands.open_scene)
         self.error_cards.log_wanted.connect(self.commands.show_log)
         self.actions_table.triggered.connect(self.commands.carry_out)
@@ -231,7 +232,7 @@ class MainWindow(QMainWindow):
             self.error_cards.show_problem(problem)
             if self.session.state is State.CLOSING:
                 self._closing = False  # so that closing once more tries once more
-                self.closing_strip.say("Not saved: mend the error, close again")
+                self.closing_strip.say_not_saved()
                 self.commands.tell_not_closed(event.message)
         elif isinstance(event, Finished):
             iterations = int(self.settings_panel.settings()["iterations"])
@@ -258,10 +259,17 @@ class MainWindow(QMainWindow):
             written = event.path.parent, RunFolder(event.path.parent.parent).facts_path
             self.error_cards.forget(lambda problem: problem.is_of_scene and problem.names(*written))
             self.status.show_notice(f"Saved the checkpoint of step {event.step:,}")
+            self._follow_folder(event.path.parent.parent)
         elif isinstance(event, Exported):
             self.error_cards.forget(lambda problem: problem.path == event.path)
             splats = counted(event.splats, "splat")
             self.status.show_notice(f"Wrote {splats} to {event.path.name}")
+
+    def _follow_folder(self, folder: Path) -> None:
+        """A run that was saved elsewhere is found again among the recent ones."""
+        if self.run_folder not in (None, folder):
+            self.run_folder = folder
+            self.commands.remember_scene(folder)
 
     def _show_scene(self, scene: SceneOpened) -> None:
         self.scene = scene
@@ -339,6 +347,13 @@ class MainWindow(QMainWindow):
         self._closing = True
         self.viewport.close_view()
         self.close()
+
+    def _save_elsewhere(self) -> None:
+        folder = self.commands.ask_other_folder()
+        if folder is not None:
+            self._closing = True
+            self.closing_strip.say(f"Saving in {folder} …")
+            self.session.post(Shutdown(save=True, elsewhere=folder))
 
     def _leave_without_saving(self) -> None:
         self.closing_strip.say("Closing …")

@@ -154,10 +154,21 @@ class ClosingStrip(Strip):
     """What the window waits for before it goes."""
 
     given_up = Signal()
+    elsewhere_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Closing", parent)
+        self.elsewhere_button = QPushButton("Save elsewhere …", self)
+        self.elsewhere_button.setToolTip("Choose a folder, such as on another disk, for the run")
+        self.elsewhere_button.clicked.connect(self.elsewhere_wanted)
+        self.elsewhere_button.hide()
+        self.row.addWidget(self.elsewhere_button)
         self.leave_button = QPushButton("Close without saving", self)
         self.leave_button.setToolTip("Close now; what was trained since the last save is lost")
         self.leave_button.clicked.connect(self.given_up)
         self.row.addWidget(self.leave_button)
+
+    def say_not_saved(self) -> None:
+        """The run's own folder does not take it: another one may."""
+        self.say("Not saved: mend the error and close again, or save elsewhere")
+        self.elsewhere_button.show()

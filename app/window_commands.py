@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QStandardPaths
 from PySide6.QtGui import QGuiApplication
 
-from app.dialogs.files import SPLAT_FILTER, ask_new_file
+from app.dialogs.files import SPLAT_FILTER, ask_folder, ask_new_file
 from app.dialogs.open_dialog import OpenDialog
 from app.dialogs.steps_dialog import run_until_dialog
 from app.preferences import keep_scene
@@ -132,6 +132,14 @@ class WindowCommands(QObject):
         if self._is_terminal_waiting:
             self._is_terminal_waiting = False
             self._tell_terminal(f"not closed: {reason}")
+
+    def ask_other_folder(self) -> Path | None:
+        """Where else to save the run; None when the user thinks better of it."""
+        start = self._window.preferences.folder("save")
+        folder = ask_folder(self._window, "Save the run in a folder of", start)
+        if folder is not None:
+            self._window.preferences.remember_folder("save", folder)
+        return folder
 
     def _tell_terminal(self, words: str) -> None:
         with contextlib.suppress(OSError):  # a terminal that is gone

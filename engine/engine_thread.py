@@ -142,7 +142,7 @@ class _Loop:
             case m.CancelLoading():
                 self._opening.cancel()
             case m.Shutdown():
-                self._shut_down(save=command.save)
+                self._shut_down(command)
             case _ if run is None:
                 self._refuse(command, refusal(command, State.EMPTY))
             case m.Restart():
@@ -150,9 +150,11 @@ class _Loop:
             case _:
                 self._commands.carry_out(run, command)
 
-    def _shut_down(self, *, save: bool) -> None:
+    def _shut_down(self, command: m.Shutdown) -> None:
         """End, unless the run cannot be saved: then wait to be told to save again, or not to."""
+        save = command.save
         self._is_over = not save
         self._session.set_state(State.CLOSING)
         self._opening.shut_down(LOADER_SECONDS)
-        self._is_over = self._session.close_run(save=save) is None or not save
+        closed = self._session.close_run(save=save, elsewhere=command.elsewhere) is None
+        self._is_over = closed or not save

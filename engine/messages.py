@@ -157,10 +157,11 @@ class Shutdown(Command):
     """End the engine thread; with `save`, write a checkpoint first if steps were done since.
 
     When that fails, `Failed` is told and the engine waits, CLOSING, for another `Shutdown`: to try
-    again, or to end without saving.
+    again, to save in a new run folder under `elsewhere`, or to end without saving.
     """
 
     save: bool = True
+    elsewhere: Path | None = None
 
 
 # --- views --------------------------------------------------------------------------------------

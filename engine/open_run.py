@@ -3,7 +3,10 @@
 Nothing of a run lives anywhere else, so that dropping this object ends it.
 """
 
+import contextlib
 import dataclasses
+import re
+import shutil
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
@@ -13,12 +16,12 @@ from engine.dataset.scene import Scene
 from engine.errors import ExportError
 from engine.export.splat_files import Written, write_splats_in_phases
 from engine.gpu_readings import GpuReadings
-from engine.run.atomic_file import disk_error, what_to_mend
+from engine.run.atomic_file import disk_error, other_place, what_to_mend
 from engine.run.checkpoint import save_checkpoint
 from engine.run.folder_lock import FolderLock
 from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
-from engine.run.run_folder import RunFacts, RunFolder
+from engine.run.run_folder import RunFacts, RunFolder, free_folder
 from engine.run.run_log import RunLog
 from engine.scene_names import scene_reference
 from engine.setting_info import Value
@@ -255,17 +258,72 @@ class OpenRun:
     # --- results ---------------------------------------------------------------------------------
 
     def restore_folder(self) -> str | None:
-        """Make the run folder anew where somebody took it away; a sentence when that was so."""
-        if self.folder.path.is_dir():
+        """Make the run folder anew where somebody took it away; a sentence when that was so.
+
+        The lock is taken anew as well. RunFolderError when another program has the folder now.
+        """
+        path = self.folder.path
+        if path.is_dir():
+            if not self.lock.stands_in(path):
+                self.lock.take_anew(path)
             return None
         try:
             self.folder.reopen()
+            self._settle_in(self.folder)
         except OSError:  # saving will say why
             return None
         return (
-            f"The run folder {self.folder.path} was gone and is made anew. What it held is lost, "
-            "its curves and marks among it; the model is not."
+            f"The run folder {path} was gone and is made anew, with its curves and marks. Earlier "
+            "checkpoints, splat files and pictures in it are lost; the model is not."
         )
+
+    def _settle_in(self, folder: RunFolder) -> None:
+        """Lock a folder that is new, and go on with the logs there. Raises OSError or EngineError.
+
+        What an old file does not take when it is closed, the new one has.
+        """
+        with contextlib.ExitStack() as opened:
+            metrics = self._metrics.copied_to(folder.metrics_path)
+            opened.callback(metrics.close)
+            journal = self._journal.copied_to(folder.journal_path)
+            opened.callback(journal.close)
+            log = RunLog(folder.log_path)
+            opened.callback(log.close)
+            self.lock.take_anew(folder.path)
+            opened.pop_all()
+        for old in (self._metrics, self._journal):
+            with contextlib.suppress(OSError):
+                old.close()
+        self._log.close()
+        self._metrics, self._journal, self._log = metrics, journal, log
+        self._logs_failed = False
+
+    def save_elsewhere(self, parent: Path) -> Generator[str, None, None]:
+        """Go on in a new folder under `parent`: a checkpoint there, and the logs.
+
+        The old folder stays as it is. When this fails, or is closed early, the run is where it was
+        and nothing is left under `parent`.
+        """
+        before, saved = self.folder, (self.saved_version, self.saved_settings)
+        path = parent
+        try:
+            path = free_folder(parent, re.sub(r"-\d{1,3}$", "", before.path.name))
+            folder = RunFolder(path)
+            folder.create()
+            try:
+                self.folder = folder
+                self._is_verified = False  # on a disk that is not known
+                yield from self.save()
+                self._settle_in(folder)
+            except BaseException:
+                self.folder = before
+                self.saved_version, self.saved_settings = saved
+                shutil.rmtree(path, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise ExportError(
+                f"{disk_error(path, error)} {other_place(error, 'folder')}.", path=path
+            ) from error
 
     def save(self) -> Generator[str, None, None]:
         """Write a checkpoint, tensor by tensor; the first one of a run is read back and compared.
@@ -278,9 +336,9 @@ class OpenRun:
         try:
             yield from save_checkpoint(path, tensors, header, verify=not self._is_verified)
             self._is_verified = True
+            self.write_facts()
             self.saved_version = self.version
             self.saved_settings = self.settings
-            self.write_facts()
         except OSError as error:
             raise ExportError(
                 f"{disk_error(path, error)} What was saved before is unchanged. "

@@ -295,26 +295,30 @@ class Session:
         """Write a checkpoint; whether it stands. An error is told and stops nothing else."""
         return self._try_to_save(run) is None
 
-    def _try_to_save(self, run: OpenRun) -> str | None:
-        """Write a checkpoint; why it does not stand, if it does not. An error is told as well."""
+    def _try_to_save(self, run: OpenRun, elsewhere: Path | None = None) -> str | None:
+        """Write a checkpoint; why it does not stand, if it does not. An error is told as well.
+
+        With `elsewhere` the run goes on in a new folder under that one.
+        """
         start = time.perf_counter()
         self.notice(run.flush_logs())
-        self.notice(run.restore_folder())
         try:
-            if not self._work_through(run.save()):
+            if elsewhere is None:
+                self.notice(run.restore_folder())
+            if not self._work_through(run.save_elsewhere(elsewhere) if elsewhere else run.save()):
                 return "Saving was given up."
         except EngineError as error:
             self.report_error(error)
             return str(error)
         path = run.folder.checkpoint_path(run.step)
-        _log.info("saved %s", path.name)
+        _log.info("saved %s", path)
         self.publish(m.Saved(run.run_id, run.step, path, time.perf_counter() - start))
         return None
 
-    def _save_rest(self, run: OpenRun) -> str | None:
+    def _save_rest(self, run: OpenRun, elsewhere: Path | None) -> str | None:
         """Write what closing would lose; why that failed, if it did."""
-        if run.is_unsaved:
-            return self._try_to_save(run)
+        if run.is_unsaved or elsewhere is not None:
+            return self._try_to_save(run, elsewhere)
         try:
             run.keep_held()
         except EngineError as error:
@@ -372,7 +376,9 @@ class Session:
         self.set_state(State.FINISHED)
         self.publish(m.Finished(run.run_id, run.step, checkpoint, export))
 
-    def close_run(self, *, save: bool, keep_photos: bool = False) -> str | None:
+    def close_run(
+        self, *, save: bool, keep_photos: bool = False, elsewhere: Path | None = None
+    ) -> str | None:
         """End the open run, if there is one; what is unsaved is saved first if asked.
 
         When it cannot be saved the run stays open and a sentence says why. Somebody who asked
@@ -381,7 +387,7 @@ class Session:
         run = self.run
         if run is None:
             return None
-        problem = self._save_rest(run) if save else None
+        problem = self._save_rest(run, elsewhere) if save else None
         if problem is not None and not self.inbox.must_abandon_saving():
             return problem
         self._publish_steps()

@@ -33,37 +33,25 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         """Take the lock; RunFolderError when somebody else holds it or the folder is read-only."""
-        self.problem: str | None = None
         self._holders = 1
-        try:
-            self._descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise _not_writable(folder, error) from error
-        try:
-            self._take(folder)
-        except OSError as error:
-            self.release()
-            raise _not_writable(folder, error) from error
-        except RunFolderError:
-            self.release()
-            raise
+        self._descriptor, self.problem = _locked_file(folder)
 
-    def _take(self, folder: Path) -> None:
+    def take_anew(self, folder: Path) -> None:
+        """Hold `folder`, made anew or another one, in the place of the one before.
+
+        Every holder then has that. Raises RunFolderError as at first, and holds what it held.
+        """
+        before = self._descriptor
+        self._descriptor, self.problem = _locked_file(folder)
+        os.close(before)
+
+    def stands_in(self, folder: Path) -> bool:
+        """Whether the file that is locked is still the one which others would find there."""
         try:
-            _lock(self._descriptor)
-        except OSError as error:
-            if error.errno in _UNKNOWN_HERE:
-                self.problem = (
-                    f"The file system of {folder} knows no locks ({error.strerror}), so nothing "
-                    "keeps another program from writing there. Open this run only once at a time."
-                )
-                return
-            if error.errno not in _HELD:
-                raise
-            raise _in_use(folder, _text_of(self._descriptor)) from None
-        os.ftruncate(self._descriptor, 0)
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        os.write(self._descriptor, _own_name().encode("utf-8"))
+            found = (folder / LOCK_NAME).stat()
+        except OSError:
+            return False
+        return os.path.samestat(found, os.fstat(self._descriptor))
 
     def share(self) -> "FolderLock":
         """The same lock for one more holder."""
@@ -75,6 +63,40 @@ class FolderLock:
         self._holders -= 1
         if self._holders == 0:
             os.close(self._descriptor)
+
+
+def _locked_file(folder: Path) -> tuple[int, str | None]:
+    """The descriptor of the lock's file, and a sentence where no locks are known."""
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
+    try:
+        return descriptor, _take(descriptor, folder)
+    except OSError as error:
+        os.close(descriptor)
+        raise _not_writable(folder, error) from error
+    except RunFolderError:
+        os.close(descriptor)
+        raise
+
+
+def _take(descriptor: int, folder: Path) -> str | None:
+    try:
+        _lock(descriptor)
+    except OSError as error:
+        if error.errno in _UNKNOWN_HERE:
+            return (
+                f"The file system of {folder} knows no locks ({error.strerror}), so nothing "
+                "keeps another program from writing there. Open this run only once at a time."
+            )
+        if error.errno not in _HELD:
+            raise
+        raise _in_use(folder, _text_of(descriptor)) from None
+    os.ftruncate(descriptor, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.write(descriptor, _own_name().encode("utf-8"))
+    return None
 
 
 def _lock(descriptor: int) -> None:

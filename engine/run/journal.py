@@ -4,6 +4,7 @@ Together with settings and seed it repeats a run. The changes of one gesture (on
 make one entry, which keeps the step and value of each change inside.
 """
 
+import io
 import json
 import os
 import time
@@ -25,7 +26,8 @@ class Journal:
         if path.exists():
             text = path.read_bytes()
             os.truncate(path, text.rfind(b"\n") + 1)
-        self._file = path.open("a", encoding="utf-8")
+        self._raw = path.open("a+b", buffering=0)
+        self._file = io.TextIOWrapper(io.BufferedWriter(self._raw), encoding="utf-8")
         self._gesture: dict[str, Any] | None = None
         self._changed = 0.0
 
@@ -78,6 +80,17 @@ class Journal:
         if self._gesture is not None:
             entry, self._gesture = self._gesture, None
             self._write(entry)
+
+    def copied_to(self, path: Path) -> "Journal":
+        """A journal in a new file that goes on from the entries that this one's file has.
+
+        That may be gone from its folder.
+        """
+        self._raw.seek(0)
+        path.write_bytes(self._raw.readall() or b"")
+        copy = Journal(path)
+        copy._gesture, copy._changed = self._gesture, self._changed
+        return copy
 
     def close(self) -> None:
         """Write what is pending and close the file."""

@@ -34,7 +34,7 @@ class MetricsLog:
     add its figures to it.
     """
 
-    def __init__(self, path: Path, *, after_step: int = 0) -> None:
+    def __init__(self, path: Path, *, after_step: float = 0) -> None:
         """Continue after `after_step`: lines of later steps, cut short or damaged, are removed.
 
         `damaged` is how many lines were no rows, but for a last one cut short by a crash.
@@ -85,6 +85,18 @@ class MetricsLog:
             self._write(_line(self._last))
             self._last_offset = offset
 
+    def copied_to(self, path: Path) -> "MetricsLog":
+        """A log in a new file that goes on from all rows there are, the file's and those in memory.
+
+        The file of this one may be gone from its folder.
+        """
+        self._file.seek(0)
+        path.write_bytes(self._file.read(self._length) or b"")
+        copy = MetricsLog(path, after_step=math.inf)
+        copy._rows, copy._last = list(self._rows), self._last
+        copy._last_offset, copy.damaged = self._last_offset, self.damaged
+        return copy
+
     def close(self) -> None:
         """Write everything and close the file."""
         try:
@@ -116,7 +128,7 @@ def _line(row: Mapping[str, object]) -> str:
     return json.dumps(finite(row), allow_nan=False) + "\n"
 
 
-def _keep_rows_up_to(path: Path, step: int) -> int:
+def _keep_rows_up_to(path: Path, step: float) -> int:
     """Leave only the whole rows up to `step` in the file; how many other lines were damaged."""
     lines = path.read_bytes().splitlines(keepends=True)
     if lines and not lines[-1].endswith(b"\n"):

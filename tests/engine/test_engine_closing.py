@@ -1,6 +1,7 @@
 """Ending runs and the engine: what is saved first, what is given up, and what then stays open."""
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -157,3 +158,53 @@ def test_closing_without_saving_ends_an_engine_whose_save_failed(
         driver.post(m.Shutdown(save=False))
         driver.wait(m.EngineStopped)
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def test_a_run_whose_disk_is_full_is_saved_whole_in_another_folder(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, other = tmp_path / "run-7", tmp_path / "stick"
+    other.mkdir()
+    (other / "pictures.txt").write_text("of the holidays")
+    real = os.fsync
+
+    def full_disk_of_run(descriptor: int) -> None:
+        if not (other / "run-1").exists():
+            full_disk(descriptor)
+        real(descriptor)
+
+    with running_engine() as driver:
+        driver.open_paused(scene, old, ENDLESS)
+        monkeypatch.setattr("os.fsync", full_disk_of_run)
+        driver.ask(m.Shutdown(save=True), m.Failed)
+        gone = driver.ask(m.Shutdown(save=True, elsewhere=old / "run.toml"), m.Failed)
+        assert "run.toml" in gone.message
+        driver.post(m.Shutdown(save=True, elsewhere=other))
+        driver.wait(m.EngineStopped)
+        new = driver.all(m.Saved)[-1].path.parent.parent
+    assert new == other / "run-1"
+    assert (other / "pictures.txt").is_file()
+    assert (old / "run.toml").is_file()
+    monkeypatch.undo()
+    with running_engine() as driver:
+        driver.post(m.ResumeRun(new, start=False))
+        assert driver.wait(m.RunStarted).step == 3
+        assert list(driver.wait(m.HistoryRead).steps) == [1, 2, 3]
+
+
+def test_what_fails_elsewhere_too_leaves_nothing_there_and_the_run_where_it_was(
+    scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "stick"
+    other.mkdir()
+    with running_engine() as driver:
+        driver.open_paused(scene, tmp_path / "run", ENDLESS)
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", full_disk)
+            failed = driver.ask(m.Shutdown(save=True, elsewhere=other), m.Failed)
+        assert failed.path is not None
+        assert failed.path.is_relative_to(other)
+        assert list(other.iterdir()) == []
+        driver.post(m.Shutdown(save=True))
+        driver.wait(m.EngineStopped)
+    assert driver.all(m.Saved)[-1].path.parent.parent == tmp_path / "run"

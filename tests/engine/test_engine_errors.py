@@ -1,6 +1,7 @@
 """Errors while a run is open: told in words, with the last good state kept."""
 
 import errno
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,9 +12,10 @@ import pytest
 
 from engine import messages as m
 from engine.engine_thread import Engine
-from engine.errors import TrainingError
+from engine.errors import RunFolderError, TrainingError
 from engine.export.splat_files import read_splats
 from engine.messages import State
+from engine.run.folder_lock import LOCK_NAME, FolderLock
 from engine.run.journal import Journal
 from engine.run.metrics_log import MetricsLog
 from engine.training.trainer import Trainer
@@ -137,6 +139,26 @@ def test_a_run_folder_that_somebody_removed_is_made_anew_by_the_next_save(
     assert (folder / "run.toml").is_file()
     told = [event.message for event in driver.all(m.Noticed) if "was gone" in event.message]
     assert [str(folder) in message for message in told] == [True]
+    with pytest.raises(RunFolderError, match="open in this very program"):
+        FolderLock(folder)  # a second program could not write there either
+    metrics = (folder / "metrics.jsonl").read_text()
+    steps = [json.loads(line)["step"] for line in metrics.splitlines()]
+    assert steps == list(range(1, steps[-1] + 1))  # those before the folder was gone as well
+
+
+def test_a_run_folder_that_another_program_has_taken_over_is_not_written(
+    driver: Driver, scene: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    driver.open_paused(scene, folder, ENDLESS)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    other = FolderLock(folder)
+    try:
+        assert "open in this very program" in driver.ask(m.Save(), m.Failed).message
+    finally:
+        other.release()
+    assert [path.name for path in folder.iterdir()] == [LOCK_NAME]
 
 
 def test_a_full_disk_stops_no_training_and_spoils_no_old_file(

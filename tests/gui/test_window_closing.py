@@ -1,13 +1,14 @@
 """The window closes in order: it saves, waits for the engine, and leaves nothing behind."""
 
 import threading
+from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shiboken6 import Shiboken
 
-from engine.messages import Failed, Shutdown, State
+from engine.messages import Failed, Saved, Shutdown, State
 from tests.gui.scripted_engine import ScriptedEngine, stepped
 from tests.gui.window_room import enter, make_room, tell
 from tests.settling import LIMIT_MS
@@ -36,7 +37,11 @@ def test_closing_saves_and_waits_for_the_engine(
 
 
 def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
-    qtbot: QtBot, qapp: QApplication, capsys: pytest.CaptureFixture[str]
+    qtbot: QtBot,
+    qapp: QApplication,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     room = make_room(qtbot, qapp, engine=ScriptedEngine(stops_by_itself=False))
     room.open()
@@ -49,6 +54,15 @@ def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
     assert room.window.closing_strip.leave_button.isVisible()
     room.window.close()
     assert room.engine.commands[-2:] == [Shutdown(save=True)] * 2
+    tell(room, Failed(1, "The disk is full.", "", None, 40))
+    monkeypatch.setattr("app.window_commands.ask_folder", lambda *_: None)
+    room.window.closing_strip.elsewhere_button.click()  # thought better of
+    assert len(room.engine.commands) == 3
+    monkeypatch.setattr("app.window_commands.ask_folder", lambda *_: tmp_path)
+    room.window.closing_strip.elsewhere_button.click()
+    assert room.engine.commands[-1] == Shutdown(save=True, elsewhere=tmp_path)
+    tell(room, Saved(1, 40, tmp_path / "ring-1" / "checkpoints" / "step-000040.safetensors", 0.1))
+    assert str(tmp_path / "ring-1") in room.window.preferences.recent_scenes
     room.engine.stop()
     qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
     assert room.session.close(LIMIT_MS / 1000)
