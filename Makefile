@@ -4,13 +4,13 @@ PYTHON_BIN := .venv/bin/python
 KERNEL_SOURCES := CMakeLists.txt $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/*)
 CXX_FILES := $(wildcard cuda_rasterizer/cpu/* cuda_rasterizer/include/* scripts/make_demo_scene/tracer/*)
 CXX_FILES += $(wildcard $(foreach kind,h cpp cu,cuda_rasterizer/cuda/*.$(kind) tests/cuda_emulator/*.$(kind)))
-CXX_FILES += $(wildcard tests/cuda_rasterizer/arm64/*.cpp)
+CXX_FILES += $(wildcard tests/cuda_rasterizer/emulated/*.cpp)
 SCENE ?= demo
 ARGS ?=
 SPLIT := -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-arm64 lint format bench screenshot demo-scene
+.PHONY: help install demo test test-arm64 test-avx512 lint format bench screenshot demo-scene
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -36,7 +36,12 @@ test:  ## run the whole test suite by two workers, set-up included; ARGS are for
 test-arm64:  ## compile the CPU kernels for 64-bit ARM and test them under qemu; on Linux on x86-64
 	@scripts/system_packages.sh arm64
 	@$(MAKE) --no-print-directory install
-	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest -m arm64 tests/cuda_rasterizer/arm64 $(ARGS)
+	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest -m arm64 tests/cuda_rasterizer/emulated $(ARGS)
+
+test-avx512:  ## test the CPU kernels of AVX-512 in Bochs, on a Linux kernel there; on Debian on x86-64
+	@scripts/system_packages.sh avx512
+	@$(MAKE) --no-print-directory install
+	@SPLATSCOPE_REQUIRE_NATIVE=1 $(PYTHON_BIN) -m pytest -m avx512 tests/cuda_rasterizer/emulated $(ARGS)
 
 lint: install  ## check style, types, imports between layers, and the format of the C++ sources
 	.venv/bin/ruff check .

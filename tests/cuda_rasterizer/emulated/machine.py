@@ -1,4 +1,4 @@
-"""Another machine for the CPU kernels: cross-compiled for 64-bit ARM, run under qemu.
+"""Another machine for the CPU kernels: one that an emulator runs.
 
 The Python side stays as it is, on this machine. Each call of a kernel is sent with all memory that
 its pointers reach to `replay.cpp`, and what comes back is put in place.
@@ -12,78 +12,62 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol
 
 import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import cpu_backend, cpu_loss, kernel_arguments, native
+from cuda_rasterizer import cpu_backend, cpu_loss, kernel_arguments, native, screen_gradients
 from cuda_rasterizer.native_structs import AdamParams
-from tests.child_process import BUSY_SECONDS
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
-BUILD = ROOT / "build" / "arm64"
-COMPILER = "aarch64-linux-gnu-g++"
-EMULATOR = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
-NEEDED = (COMPILER, EMULATOR[0], "cmake", "ninja")
 # Numbers of Python's own that kernels write into, by field: they come through no tensor.
 OTHER_MEMORY = {"totals": 2 * 8, "terms": 4 * 8}
+_PATH = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
 
 
-def build() -> Path:
-    """Compiles library and `replay` as far as they are not up to date; the folder of both.
-
-    Skips the calling test where a tool is missing.
-    """
-    path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
-    missing = [name for name in NEEDED if shutil.which(name, path=path) is None]
+def require(*programs: str, command: str) -> None:
+    """Skips the calling test where a program is missing, which `command` would install."""
+    missing = [name for name in programs if shutil.which(name, path=_PATH) is None]
     if missing:
-        pytest.skip(f"no {', '.join(missing)} for another machine's kernels: see make test-arm64")
-    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={FOLDER / 'toolchain.cmake'}"
-    configure = ("cmake", "-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", toolchain)
-    link = (COMPILER, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror")
-    for command in (
-        configure,
-        ("cmake", "--build", str(BUILD)),
-        (*link, str(FOLDER / "replay.cpp"), "-o", str(BUILD / "replay")),
-    ):
-        environment = {**os.environ, "PATH": path}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
-    return BUILD
+        pytest.skip(f"no {', '.join(missing)} for another machine's kernels: see {command}")
+
+
+def run(*command: str | Path) -> None:
+    """Runs a tool of the build to its end."""
+    words = [str(word) for word in command]
+    environment = {**os.environ, "PATH": _PATH}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
+
+
+class Wire(Protocol):
+    """What carries bytes to `replay` over there and back."""
+
+    def send(self, content: bytes) -> None:
+        """All of `content`, at once."""
+
+    def receive(self, size: int) -> bytes:
+        """Waits for exactly `size` bytes; fewer where the machine has ended."""
 
 
 class Machine:
     """The library on an emulated machine; `call` has the signature of `native.call`."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        """Starts it; `threads` are those of the library's pool over there."""
-        library = folder / "libsplatscope_cpu.so"
-        self._process = subprocess.Popen(
-            [*EMULATOR, str(folder / "replay"), str(library), str(threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input, self._output = self._process.stdin, self._process.stdout
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
         self._tensors: dict[int, Tensor] = {}
-        self.layout: dict[str, int] = {}
+        words = self._receive(self._receive_number(), "loading the library").decode().split()
+        self.instruction_set = words.pop(0)
+        """Which of the library's sets it chose there."""
+        self.layout = dict(zip(words[::2], map(int, words[1::2]), strict=True))
         """Offsets and sizes by "structure.field", and constants by name, as compiled there."""
-        while line := self._output.readline().decode().rstrip("\n"):
-            name, value = line.split(" ")
-            self.layout[name] = int(value)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._input.close()
-        code = self._process.wait(timeout=BUSY_SECONDS)
-        self._output.close()
-        assert code == 0, f"the emulated machine ended with {code}"
+    def set_threads(self, count: int) -> None:
+        """Threads of the library's pool over there."""
+        self._wire.send(_numbers(0, count))
 
     def pointer(self, tensor: Tensor | None) -> int | None:
         """As `kernel_arguments.pointer`; whose memory it is stays known, and so stays allocated."""
@@ -107,12 +91,18 @@ class Machine:
         for start, size in regions.items():
             message += [_numbers(start, size), ctypes.string_at(start, size)]
         message.append(_numbers(len(offsets), *offsets))
-        self._input.write(b"".join(message))
-        self._input.flush()
+        self._wire.send(b"".join(message))
         for start, size in regions.items():
-            answer = self._output.read(size)
-            assert len(answer) == size, f"{kernel} ended the emulated machine"
-            ctypes.memmove(start, answer, size)
+            ctypes.memmove(start, self._receive(size, kernel), size)
+
+    def _receive(self, size: int, deed: str) -> bytes:
+        answer = self._wire.receive(size)
+        assert len(answer) == size, f"{deed} ended the emulated machine"
+        return answer
+
+    def _receive_number(self) -> int:
+        (number,) = struct.unpack("<Q", self._receive(8, "starting"))
+        return int(number)
 
     def _memory(self, field: str, address: int) -> tuple[int, int]:
         if field in OTHER_MEMORY:
@@ -150,4 +140,5 @@ def kernels_on(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         patch.setattr(cpu_backend, "pointer", machine.pointer)
         patch.setattr(cpu_loss, "pointer", machine.pointer)
         patch.setattr(kernel_arguments, "pointer", machine.pointer)
+        patch.setattr(screen_gradients, "pointer", machine.pointer)
         yield

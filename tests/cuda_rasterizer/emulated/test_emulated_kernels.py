@@ -1,52 +1,72 @@
-"""The kernels of 64-bit ARM, run under qemu, against plain torch on this machine.
+"""The kernels that no machine of ours can run, under emulators, against plain torch on this one.
 
 Both draw and learn through the same Python: only the kernels' calls go to the other machine.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 
-from cuda_rasterizer import CLASSIC, AdamGroup, adam_step, l1_ssim, native, set_threads, to_rgba8
+from cuda_rasterizer import (
+    CLASSIC,
+    AdamGroup,
+    adam_step,
+    add_screen_gradients,
+    l1_ssim,
+    native,
+    set_threads,
+    to_rgba8,
+)
 from tests.cuda_rasterizer import scenes
-from tests.cuda_rasterizer.arm64.machine import Machine, build, kernels_on
 from tests.cuda_rasterizer.drawing import draw, draw_with_gradients, instruction_set
+from tests.cuda_rasterizer.emulated import arm64, avx512
+from tests.cuda_rasterizer.emulated.machine import Machine, kernels_on
 from tests.cuda_rasterizer.test_fast_backends_equal_reference import (
     ON_A_DECISION,
     assert_pictures_agree,
     relative_error,
 )
+from tests.cuda_rasterizer.test_screen_gradients import views
 
 pytestmark = [
-    *(pytest.mark.arm64, pytest.mark.usefixtures("fast_backend")),
-    *(pytest.mark.slow, pytest.mark.timeout(1200)),  # half a minute of two compilers
+    pytest.mark.usefixtures("fast_backend"),
+    *(pytest.mark.slow, pytest.mark.timeout(1200)),  # a start takes half a minute of two compilers
 ]
 
 THREADS = 3
+STARTS = {"arm64": arm64.start, "avx512": avx512.start}
+WIDEST_SETS = {"arm64": "baseline", "avx512": "avx512"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in STARTS],
+)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which machine; each test runs on all that can be had."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def built() -> Path:
-    """The folder of the cross-compiled kernels."""
-    return build()
-
-
-@pytest.fixture(scope="module")
-def machine(built: Path) -> Iterator[Machine]:
-    with Machine(built, THREADS) as machine:
+def machine(kind: str) -> Iterator[Machine]:
+    with STARTS[kind]() as machine:
         yield machine
 
 
 @pytest.fixture
-def on_arm(
+def over_there(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, threads_as_before: None
 ) -> Iterator[None]:
     """Backend "cpu" is the other machine's; torch and the reference stay here."""
     set_threads(THREADS)  # as many workspaces as there are threads over there
+    machine.set_threads(THREADS)
     with kernels_on(machine, monkeypatch):
         yield
+
+
+def test_the_library_chooses_its_widest_instructions(machine, kind):
+    assert machine.instruction_set == WIDEST_SETS[kind]
 
 
 def test_structures_and_constants_are_laid_out_alike(machine):
@@ -54,7 +74,7 @@ def test_structures_and_constants_are_laid_out_alike(machine):
     assert machine.layout == {**here, **native.constants()}
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 @pytest.mark.parametrize("antialiased", [False, True])
 def test_random_scenes_look_as_the_reference_draws_them(antialiased):
     for seed in range(2):
@@ -62,7 +82,7 @@ def test_random_scenes_look_as_the_reference_draws_them(antialiased):
         assert_pictures_agree(scene, "cpu", CLASSIC, antialiased)
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 def test_float64_agrees_to_the_last_digits_with_gradients():
     scene = scenes.random_scene(0, 40, 41, 30, sh_degree=3)
     truth, true_gradients = draw_with_gradients(scene, "reference", antialiased=True)
@@ -74,7 +94,7 @@ def test_float64_agrees_to_the_last_digits_with_gradients():
         assert relative_error(gradient, true_gradients[name]) < 1e-10, name
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 @pytest.mark.parametrize("antialiased", [False, True])
 def test_float32_gradients_agree(antialiased):
     scene = scenes.random_scene(1, 100, 50, 35, sh_degree=3).to(torch.float32)
@@ -85,7 +105,7 @@ def test_float32_gradients_agree(antialiased):
         assert relative_error(gradient, truth[name]) < 2e-4, name
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 @pytest.mark.parametrize("case", scenes.HARD_CASES)
 def test_hard_cases_have_the_gradient_of_the_reference(case):
     scene = scenes.hard_case(case).to(torch.float32)
@@ -97,7 +117,7 @@ def test_hard_cases_have_the_gradient_of_the_reference(case):
         assert relative_error(gradient, truth[name]) < limit, name
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 @pytest.mark.parametrize("case", scenes.DEAD_SPLATS)
 def test_a_dead_splat_is_not_seen_and_has_no_gradient(case):
     """What is not a number takes the way here that it takes on x86."""
@@ -109,9 +129,13 @@ def test_a_dead_splat_is_not_seen_and_has_no_gradient(case):
         assert name == "background" or not gradient[1].any(), name
 
 
-def test_the_picture_has_the_bits_of_avx2(machine, monkeypatch):
-    """Both fuse the same operations, and no pixel knows how many others lie in its vector."""
-    scene = scenes.random_scene(3, 150, 61, 43, sh_degree=3, dtype=torch.float32)
+@pytest.mark.usefixtures("threads_as_before")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_picture_has_the_bits_of_avx2(machine, monkeypatch, dtype):
+    """All fuse the same operations, and no pixel knows how many others lie in its vector."""
+    scene = scenes.random_scene(3, 150, 61, 43, sh_degree=3, dtype=dtype)
+    set_threads(THREADS)
+    machine.set_threads(THREADS)
     try:
         with instruction_set("avx2"):
             here = draw(scene)
@@ -124,21 +148,21 @@ def test_the_picture_has_the_bits_of_avx2(machine, monkeypatch):
 
 
 @pytest.mark.usefixtures("threads_as_before")
-def test_any_number_of_threads_gives_the_same_bits(built, machine, monkeypatch):
+def test_any_number_of_threads_gives_the_same_bits(machine, monkeypatch):
     scene = scenes.random_scene(2, 150, 61, 43, sh_degree=2, dtype=torch.float32)
     results = []
-    with Machine(built, 1) as alone:
-        for count, each in ((1, alone), (THREADS, machine)):
-            set_threads(count)
-            with kernels_on(each, monkeypatch):
-                results.append(draw_with_gradients(scene))
+    for count in (1, THREADS):
+        set_threads(count)
+        machine.set_threads(count)
+        with kernels_on(machine, monkeypatch):
+            results.append(draw_with_gradients(scene))
     (one, one_gradients), (three, three_gradients) = results
     assert torch.equal(one.color, three.color)
     for name, gradient in one_gradients.items():
         assert torch.equal(gradient, three_gradients[name]), name
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 @pytest.mark.parametrize("size", [(1, 1, 3), (31, 17, 3), (12, 300, 3), (12, 9, 5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_loss_and_its_gradient_equal_those_of_the_reference(size, dtype):
@@ -157,7 +181,7 @@ def test_the_loss_and_its_gradient_equal_those_of_the_reference(size, dtype):
     torch.testing.assert_close(gradient.double(), expected, rtol=digits, atol=digits / 10 * largest)
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_adam_takes_the_steps_of_torch(dtype):
     random = torch.Generator().manual_seed(2)
@@ -178,8 +202,19 @@ def test_adam_takes_the_steps_of_torch(dtype):
         torch.testing.assert_close(mine, other.detach(), rtol=0, atol=tolerance)
 
 
-@pytest.mark.usefixtures("on_arm")
+@pytest.mark.usefixtures("over_there")
 def test_bytes_of_a_picture_are_those_of_the_reference():
     picture = torch.linspace(-0.5, 1.5, 21 * 17 * 3).reshape(21, 17, 3)
     picture[3, 4, 1] = float("nan")
     assert torch.equal(to_rgba8(picture, backend="cpu"), to_rgba8(picture, backend="reference"))
+
+
+@pytest.mark.usefixtures("over_there")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_screen_gradients_are_summed_as_plain_torch_sums_them(dtype):
+    made = add_screen_gradients(*views(2_003, dtype), 123, 77, "cpu")
+    expected = add_screen_gradients(*views(2_003, dtype), 123, 77, "reference")
+    # a root that is off by its last bit, and the sum rounded to the neighbour because of it
+    two_bits = 2 * torch.finfo(dtype).eps
+    torch.testing.assert_close(made[0], expected[0], rtol=two_bits, atol=0)
+    assert torch.equal(made[1], expected[1])

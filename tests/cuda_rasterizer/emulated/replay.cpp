@@ -1,10 +1,11 @@
 // Runs kernels for a test on another machine: calls of the CPU library come through standard input with
 // everything that their pointers reach, and go back through standard output as the kernels left it.
 //
-//   replay LIBRARY THREADS
+//   replay LIBRARY
 //
-// begins by telling the library's layouts and constants, a line each, and an empty line. All numbers of a
-// call are 64 bit in the machine's own order, which is little-endian on both sides.
+// begins by telling, in words, the instruction set that the library chose, its layouts and its constants. A
+// call without a name sets the number of threads. All numbers of a call, and the length of what is told, are
+// 64 bit in the machine's own order, which is little-endian on both sides.
 
 #include <dlfcn.h>
 
@@ -86,29 +87,37 @@ void replay(void* library, const std::string& name) {
 void tell_layouts(void* library) {
     const auto layout = function<const char* (*)(int, const char**, int64_t*)>(library, "splatscope_layout");
     const auto constant = function<const char* (*)(int, int64_t*)>(library, "splatscope_constant");
+    std::string told = function<const char* (*)()>(library, "splatscope_instruction_set")();
     const char* field;
     int64_t value;
     for (int row = 0; const char* structure = layout(row, &field, &value); ++row)
-        std::printf("%s.%s %lld\n", structure, field, static_cast<long long>(value));
+        told += '\n' + std::string(structure) + '.' + field + ' ' + std::to_string(value);
     for (int row = 0; const char* name = constant(row, &value); ++row)
-        std::printf("%s %lld\n", name, static_cast<long long>(value));
-    std::printf("\n");
+        told += '\n' + std::string(name) + ' ' + std::to_string(value);
+    const uint64_t length = told.size();
+    std::fwrite(&length, sizeof length, 1, stdout);
+    std::fwrite(told.data(), 1, told.size(), stdout);
     std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 3) fail("expected two arguments, the library and", "the number of threads");
+    if (count != 2) fail("expected one argument,", "the library");
     void* library = dlopen(arguments[1], RTLD_NOW);
     if (!library) fail("cannot load:", dlerror());
-    if (!function<int (*)(int)>(library, "splatscope_set_threads")(std::atoi(arguments[2])))
-        fail("the system does not give so many threads:", arguments[2]);
+    const auto set_threads = function<int (*)(int)>(library, "splatscope_set_threads");
     tell_layouts(library);
     int64_t length;
     while (read_bytes(&length, sizeof length)) {
         std::string name(size_t(length), '\0');
-        if (!read_bytes(&name[0], name.size())) fail("a call ends", "too early");
-        replay(library, name);
+        if (name.empty()) {
+            const int64_t threads = read_number();
+            if (!set_threads(int(threads)))
+                fail("too few threads to be had for", std::to_string(threads).c_str());
+        } else {
+            if (!read_bytes(&name[0], name.size())) fail("a call ends", "too early");
+            replay(library, name);
+        }
     }
 }
