@@ -3,6 +3,7 @@
 import importlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -66,3 +67,28 @@ def threads_as_before(fast_backend: str) -> Iterator[None]:
     before = rasterizer.native.thread_count()
     yield
     rasterizer.set_threads(before)
+
+
+INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+
+
+@contextmanager
+def only_where_had(name: str) -> Iterator[None]:
+    """An instruction set for the time being; the test is skipped where the machine lacks it."""
+    native = importlib.import_module("cuda_rasterizer.native")
+    before = native.instruction_set()
+    try:
+        native.use_instruction_set(name)
+    except native.RasterizerError:
+        pytest.skip(f"this machine has no {name}")
+    try:
+        yield
+    finally:
+        native.use_instruction_set(before)
+
+
+@pytest.fixture(params=INSTRUCTION_SETS)
+def each_instruction_set(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The test runs once with each instruction set of the CPU kernels."""
+    with only_where_had(request.param):
+        yield

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cuda_rasterizer import RasterizerError, l1_ssim, native, to_rgba8
+from cuda_rasterizer import RasterizerError, l1_ssim, to_rgba8
 
 pytestmark = pytest.mark.usefixtures("fast_backend")
 
@@ -44,25 +44,17 @@ def test_the_loss_in_float32_is_good_to_rounding():
     )
 
 
-@pytest.mark.parametrize("name", ["baseline", "avx2", "avx512"])
+@pytest.mark.usefixtures("each_instruction_set")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_photo_of_bytes_has_the_bits_of_the_same_photo_in_numbers(name, dtype):
-    before = native.instruction_set()
-    try:
-        native.use_instruction_set(name)
-    except RasterizerError:
-        pytest.skip(f"this machine has no {name}")
-    try:
-        render, _ = pictures((16, 300, 3), dtype)
-        # Every byte there is, in every channel.
-        photo = (torch.arange(render.numel()) % 256).to(torch.uint8).view(render.shape)
-        found = l1_ssim(render, photo, 0.2, backend="cpu")
-        (gradient,) = torch.autograd.grad(found.loss, render)
-        expected = l1_ssim(render, photo.to(dtype) / 255, 0.2, backend="cpu")
-        assert found.loss.item() == expected.loss.item()
-        assert torch.equal(gradient, *torch.autograd.grad(expected.loss, render))
-    finally:
-        native.use_instruction_set(before)
+def test_a_photo_of_bytes_has_the_bits_of_the_same_photo_in_numbers(dtype):
+    render, _ = pictures((16, 300, 3), dtype)
+    # Every byte there is, in every channel.
+    photo = (torch.arange(render.numel()) % 256).to(torch.uint8).view(render.shape)
+    found = l1_ssim(render, photo, 0.2, backend="cpu")
+    (gradient,) = torch.autograd.grad(found.loss, render)
+    expected = l1_ssim(render, photo.to(dtype) / 255, 0.2, backend="cpu")
+    assert found.loss.item() == expected.loss.item()
+    assert torch.equal(gradient, *torch.autograd.grad(expected.loss, render))
 
 
 def test_photos_of_bytes_are_understood_by_the_reference_too():

@@ -1,46 +1,25 @@
 """The C++ and CUDA kernels against plain torch: strictly, but within a bound near a decision."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 import torch
 from torch import Tensor
 
-from cuda_rasterizer import native
 from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT, Cutoffs
 from tests.cuda_rasterizer import scenes
-from tests.cuda_rasterizer.conftest import CUDA
-from tests.cuda_rasterizer.drawing import draw, draw_with_gradients, instruction_set
+from tests.cuda_rasterizer.conftest import CUDA, INSTRUCTION_SETS, only_where_had
+from tests.cuda_rasterizer.drawing import draw, draw_with_gradients
 from tests.cuda_rasterizer.margins import pixel_margins
 from tests.cuda_rasterizer.scenes import SplatScene
 
 pytestmark = pytest.mark.usefixtures("fast_backend")
 
 CUTOFFS = {"classic": CLASSIC, "gsplat": GSPLAT, "capped": Cutoffs(footprint_cap=2.0)}
-INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
 CLEAR = 1e-5
 # One splat more or less: at the floor it weighs 1/255, at the stop at most 1e-4 / (1 - 0.99).
 FLIP = 0.01 + 1.0 / 255
 EXCUSED = 1e-3
 # Scenes that sit on a decision by design: 0.01 * 0.01 is the stop itself; depths are equal.
 ON_A_DECISION = ("opaque stack", "equal depths")
-
-
-@contextmanager
-def only_where_had(name: str) -> Iterator[None]:
-    """An instruction set for the time being; the test is skipped where the machine lacks it."""
-    try:
-        with instruction_set(name):
-            yield
-    except native.RasterizerError:
-        pytest.skip(f"this machine has no {name}")
-
-
-@pytest.fixture(params=INSTRUCTION_SETS)
-def each_instruction_set(request):
-    with only_where_had(request.param):
-        yield
 
 
 @pytest.fixture(
