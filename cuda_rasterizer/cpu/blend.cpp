@@ -85,7 +85,7 @@ inline int blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>& 
         const int64_t at = vector * g.width;
         const Vector alpha = load<Vector>(state.alphas + at), through = Real(1) - alpha;
         Vector before = load<Vector>(state.transmittance + at);
-        const unsigned stopping = lanes_of(before * through < limits.stop) & state.taking[vector];
+        const unsigned stopping = lanes_below(before * through, limits.stop) & state.taking[vector];
         if (__builtin_expect(stopping != 0, 0)) {  // out of the way, so that the others do not jump
             state.stop_pixels(vector, stopping, k);
             before = load<Vector>(state.transmittance + at);

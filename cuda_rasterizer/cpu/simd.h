@@ -217,6 +217,21 @@ inline unsigned lanes_of(DoubleMask m) {
 }
 #endif
 
+// lanes_of(a < b); of the mask in between GCC makes a vector even where comparing makes bits.
+#if defined(__AVX512F__)
+inline unsigned lanes_below(FloatVector a, FloatVector b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+}
+inline unsigned lanes_below(DoubleVector a, DoubleVector b) {
+    return _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ);
+}
+#else
+template <typename Vector>
+inline unsigned lanes_below(Vector a, Vector b) {
+    return lanes_of(a < b);
+}
+#endif
+
 template <typename Real>
 inline typename Simd<Real>::Vector broadcast(Real value) {
     // x - 0 is x even for -0, so this costs no operation; x + 0 would.
