@@ -42,10 +42,10 @@ class Problem:
         """What makes two problems the same one."""
         return self.message, self.path
 
-    def names(self, *places: Path) -> bool:
-        """Whether it is about one of these files, or one in these folders."""
-        words = f"{self.message} {self.path}"
-        return any(str(place) in words for place in places)
+    def is_about(self, *places: Path) -> bool:
+        """Whether its path is one of these, or lies in one of these folders."""
+        path = self.path
+        return path is not None and any(path.is_relative_to(place) for place in places)
 
 
 class _ProgramLog(LogFile, RotatingFileHandler):

@@ -249,27 +249,31 @@ class MainWindow(QMainWindow):
     def _tell(self, event: Event) -> None:
         """A quiet line for what needs no more than that."""
         if isinstance(event, CommandRefused) and isinstance(event.command, OPENING):
-            self.error_cards.show_problem(Problem(event.reason, is_of_scene=True))
+            self.error_cards.show_problem(Problem(event.reason, path=event.path, is_of_scene=True))
         elif isinstance(event, CommandRefused):
             if ALREADY_SO.get(type(event.command)) is not self.session.state:
                 self.status.show_notice(event.reason)
         elif isinstance(event, Noticed):
             self.status.show_notice(event.message)
         elif isinstance(event, Saved):
-            written = event.path.parent, RunFolder(event.path.parent.parent).facts_path
-            self.error_cards.forget(lambda problem: problem.is_of_scene and problem.names(*written))
-            self.status.show_notice(f"Saved the checkpoint of step {event.step:,}")
-            self._follow_folder(event.path.parent.parent)
+            self._show_saved(event, RunFolder(event.path.parent.parent))
         elif isinstance(event, Exported):
             self.error_cards.forget(lambda problem: problem.path == event.path)
             splats = counted(event.splats, "splat")
             self.status.show_notice(f"Wrote {splats} to {event.path.name}")
 
-    def _follow_folder(self, folder: Path) -> None:
-        """A run that was saved elsewhere is found again among the recent ones."""
-        if self.run_folder not in (None, folder):
-            self.run_folder = folder
-            self.commands.remember_scene(folder)
+    def _show_saved(self, event: Saved, folder: RunFolder) -> None:
+        """What could not be saved is now; a run saved elsewhere is found among the recent ones."""
+
+        def is_over(problem: Problem) -> bool:
+            written = problem.is_about(folder.checkpoints, folder.facts_path)
+            return problem.is_of_scene and (written or problem.path == folder.path)
+
+        self.error_cards.forget(is_over)
+        self.status.show_notice(f"Saved the checkpoint of step {event.step:,}")
+        if self.run_folder not in (None, folder.path):
+            self.run_folder = folder.path
+            self.commands.remember_scene(folder.path)
 
     def _show_scene(self, scene: SceneOpened) -> None:
         self.scene = scene

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
@@ -126,11 +127,11 @@ class _Loop:
         try:
             self._carry_out(item)
         except CommandRefusal as reason:
-            self._refuse(item, str(reason))
+            self._refuse(item, str(reason), reason.path)
 
-    def _refuse(self, command: Command, reason: str) -> None:
+    def _refuse(self, command: Command, reason: str, path: Path | None = None) -> None:
         _log.info("refused %s: %s", type(command).__name__, reason)
-        self._session.publish(m.CommandRefused(self._session.run_id, command, reason))
+        self._session.publish(m.CommandRefused(self._session.run_id, command, reason, path))
 
     def _carry_out(self, command: Command) -> None:
         run = self._session.run

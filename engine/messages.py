@@ -303,10 +303,11 @@ class DeviceChanged(Event):
 
 @dataclasses.dataclass(frozen=True)
 class CommandRefused(Event):
-    """A command was not carried out; `reason` is a sentence for the user."""
+    """A command was not carried out; `reason` is a sentence, `path` what is in the way."""
 
     command: Command
     reason: str
+    path: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 import cuda_rasterizer
 from engine import messages as m
 from engine.device import set_low_priority, set_threads
-from engine.errors import SettingError
+from engine.errors import EngineError, SettingError
 from engine.messages import Command, State
 from engine.open_run import OpenRun
 from engine.session import Session
@@ -17,7 +17,7 @@ from engine.settings import setting_info
 from engine.training.densification import RefineCounts
 
 
-class CommandRefusal(Exception):
+class CommandRefusal(EngineError):
     """A legal command that cannot be carried out now; its text is a sentence for the user."""
 
 

@@ -71,7 +71,7 @@ class RunOpening:
             _recorded(folder, command)  # the lock makes a file: only where there is a run
             lock = self._locked(folder)
         except EngineError as error:
-            raise CommandRefusal(str(error)) from error
+            raise CommandRefusal(str(error), path=error.path) from error
         try:
             self._close_old()
             request = self._resumed(folder, command, lock)
@@ -138,7 +138,8 @@ class RunOpening:
             if problem is not None:
                 raise CommandRefusal(
                     f"The open run could not be saved, so it stays open: {problem} Then try "
-                    "again, or export its splats to another place first."
+                    "again, or export its splats to another place first.",
+                    path=problem.path,
                 )
             gc.collect()  # a model is large: do not wait until cycles through it are found
         self._retire_loader()
@@ -321,7 +322,7 @@ def _refuse_unless_usable(path: Path) -> None:
     try:
         require_usable(path)
     except RunFolderError as error:
-        raise CommandRefusal(str(error)) from error
+        raise CommandRefusal(str(error), path=error.path) from error
 
 
 def _as_folder_error(error: EngineError | OSError, folder: Path | None) -> EngineError:

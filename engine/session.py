@@ -295,7 +295,7 @@ class Session:
         """Write a checkpoint; whether it stands. An error is told and stops nothing else."""
         return self._try_to_save(run) is None
 
-    def _try_to_save(self, run: OpenRun, elsewhere: Path | None = None) -> str | None:
+    def _try_to_save(self, run: OpenRun, elsewhere: Path | None = None) -> EngineError | None:
         """Write a checkpoint; why it does not stand, if it does not. An error is told as well.
 
         With `elsewhere` the run goes on in a new folder under that one.
@@ -306,16 +306,16 @@ class Session:
             if elsewhere is None:
                 self.notice(run.restore_folder())
             if not self._work_through(run.save_elsewhere(elsewhere) if elsewhere else run.save()):
-                return "Saving was given up."
+                return ExportError("Saving was given up.")
         except EngineError as error:
             self.report_error(error)
-            return str(error)
+            return error
         path = run.folder.checkpoint_path(run.step)
         _log.info("saved %s", path)
         self.publish(m.Saved(run.run_id, run.step, path, time.perf_counter() - start))
         return None
 
-    def _save_rest(self, run: OpenRun, elsewhere: Path | None) -> str | None:
+    def _save_rest(self, run: OpenRun, elsewhere: Path | None) -> EngineError | None:
         """Write what closing would lose; why that failed, if it did."""
         if run.is_unsaved or elsewhere is not None:
             return self._try_to_save(run, elsewhere)
@@ -323,7 +323,7 @@ class Session:
             run.keep_held()
         except EngineError as error:
             self.report_error(error)
-            return str(error)
+            return error
         return None
 
     def _work_through(self, phases: Generator[str, None, None]) -> bool:
@@ -378,10 +378,10 @@ class Session:
 
     def close_run(
         self, *, save: bool, keep_photos: bool = False, elsewhere: Path | None = None
-    ) -> str | None:
+    ) -> EngineError | None:
         """End the open run, if there is one; what is unsaved is saved first if asked.
 
-        When it cannot be saved the run stays open and a sentence says why. Somebody who asked
+        When it cannot be saved the run stays open, and the error says why. Somebody who asked
         to close without saving meanwhile gets just that.
         """
         run = self.run

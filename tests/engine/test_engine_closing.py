@@ -120,6 +120,7 @@ def test_a_run_that_cannot_be_saved_is_not_replaced(
         patch.setattr("os.fsync", full_disk)
         refused = driver.ask(commands[kind], m.CommandRefused)
     assert "could not be saved" in refused.reason
+    assert refused.path == tmp_path / "run" / "checkpoints" / "step-000003.safetensors"
     assert "No space left on device" in refused.reason
     assert driver.state is State.PAUSED
     assert not driver.all(m.Saved)[1:]

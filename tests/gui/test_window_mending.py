@@ -49,7 +49,7 @@ def test_a_save_that_succeeds_puts_the_cards_of_those_before_away(painted_room: 
         first,
         first,
         failed(room, FOLDER / "run.toml"),
-        CommandRefused(run, OpenScene(Path("there")), refused),
+        CommandRefused(run, OpenScene(Path("there")), refused, first.path),
     )
     assert len(messages(room)) == 3
     tell(room, Saved(run, 200, CHECKPOINTS / "step-000200.safetensors", 0.1))
@@ -65,13 +65,16 @@ def test_a_save_leaves_the_cards_of_other_troubles(painted_room: Room) -> None:
     others = [
         failed(room, FOLDER / "exports" / "step-000100.ply"),
         failed(room, Path("/elsewhere/runs/demo-2/checkpoints/step-000100.safetensors")),
+        failed(room, Path(f"/media/copy{CHECKPOINTS}/step-000100.safetensors")),
         Failed(run, "Memory ran out; lower the resolution.", "", None, 100),
     ]
-    tell(room, *others)
+    refused = CommandRefused(run, OpenScene(Path("a")), f"Not {CHECKPOINTS}.", Path("a"))
+    tell(room, *others, refused)
+    told = [*(other.message for other in others), refused.reason]
     warning = "The preferences cannot be used."
     room.window.error_cards.show_problem(Problem(warning))
     tell(room, Saved(run, 200, CHECKPOINTS / "step-000200.safetensors", 0.1))
-    assert set(messages(room)) == {*(other.message for other in others), warning}
+    assert set(messages(room)) == {*told, warning}
 
 
 def test_an_export_that_succeeds_puts_its_own_card_away(painted_room: Room) -> None:
