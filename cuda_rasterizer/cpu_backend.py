@@ -111,8 +111,8 @@ class Binning:
         means_2d = projected.means_2d
         count = means_2d.shape[0]
         self._records = means_2d.new_empty(count, sizes["record_size"])
-        sort_keys = _integers(2, count, dtype=torch.int64)
-        order = _integers(2, count)
+        sort_keys = _integers(means_2d.element_size() // 2, count, dtype=torch.int64)
+        order = _integers(count)
         self._splat_offsets = _integers(count + 1, dtype=torch.int64)
         self._tile_counts, self._tile_order = _integers(0), _integers(0)
         self._tile_offsets = _integers(0, dtype=torch.int64)

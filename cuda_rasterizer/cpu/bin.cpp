@@ -22,61 +22,63 @@ inline SplatRecord<Real>* records_of(const BinParams<Real>& p) {
     return reinterpret_cast<SplatRecord<Real>*>(p.records);
 }
 
-// Bits of a positive depth order as the depth does.
-inline uint64_t key_of(float depth) {
-    uint32_t bits;
-    std::memcpy(&bits, &depth, sizeof bits);
-    return bits;
-}
-inline uint64_t key_of(double depth) {
-    uint64_t bits;
-    std::memcpy(&bits, &depth, sizeof bits);
-    return bits;
-}
+// A splat and the bits of its depth, which order as positive depths do.
+template <typename Real>
+struct Keyed;
+template <>
+struct Keyed<float> {
+    uint32_t key;
+    int32_t splat;
+};
+template <>
+struct Keyed<double> {
+    uint64_t key;
+    int64_t splat;
+};
 
 constexpr int radix_bits = 11;
 constexpr int radix_buckets = 1 << radix_bits;
 
+inline int digit_of(uint64_t key, int digit) {
+    return int(key >> (radix_bits * digit)) & (radix_buckets - 1);
+}
+
 // Least significant digit first; stable, so equal depths keep the order of their indices. A digit that all
-// keys share is skipped. The result is in the first half of `order`; the keys are anywhere.
-void sort_by_depth(uint64_t* keys, int32_t* order, int64_t capacity, int64_t count, int key_bits) {
-    uint64_t *from_keys = keys, *to_keys = keys + capacity;
-    int32_t *from = order, *to = order + capacity;
-    for (int shift = 0; shift < key_bits; shift += radix_bits) {
-        int64_t offsets[radix_buckets] = {};
-        for (int64_t i = 0; i < count; ++i) ++offsets[(from_keys[i] >> shift) & (radix_buckets - 1)];
-        if (count > 0 && offsets[(from_keys[0] >> shift) & (radix_buckets - 1)] == count) continue;
-        int64_t sum = 0;
-        for (int64_t& offset : offsets) {
-            const int64_t here = offset;
-            offset = sum;
+// keys share is skipped. Returns which of `items` and `spare` has the result.
+template <typename Item>
+const Item* sort_by_key(Item* items, Item* spare, int64_t count) {
+    constexpr int digits = (8 * int(sizeof(Item::key)) + radix_bits - 1) / radix_bits;
+    int32_t places[digits][radix_buckets] = {};
+    for (int64_t i = 0; i < count; ++i)
+        for (int digit = 0; digit < digits; ++digit) ++places[digit][digit_of(items[i].key, digit)];
+    for (int digit = 0; digit < digits; ++digit) {
+        if (count == 0 || places[digit][digit_of(items[0].key, digit)] == count) continue;
+        int32_t sum = 0;
+        for (int32_t& place : places[digit]) {
+            const int32_t here = place;
+            place = sum;
             sum += here;
         }
-        for (int64_t i = 0; i < count; ++i) {
-            const int64_t place = offsets[(from_keys[i] >> shift) & (radix_buckets - 1)]++;
-            to_keys[place] = from_keys[i];
-            to[place] = from[i];
-        }
-        uint64_t* swap_keys = from_keys;
-        from_keys = to_keys;
-        to_keys = swap_keys;
-        int32_t* swap = from;
-        from = to;
-        to = swap;
+        for (int64_t i = 0; i < count; ++i) spare[places[digit][digit_of(items[i].key, digit)]++] = items[i];
+        Item* swap = items;
+        items = spare;
+        spare = swap;
     }
-    if (from != order) std::memcpy(order, from, size_t(count) * sizeof(int32_t));
+    return items;
 }
 
 template <typename Real>
 int64_t order_by_depth(const BinParams<Real>& p) {
-    uint64_t* keys = static_cast<uint64_t*>(p.sort_keys);
+    Keyed<Real>* items = static_cast<Keyed<Real>*>(p.sort_keys);
     int64_t visible = 0;
     for (int64_t i = 0; i < p.count; ++i) {
         if (p.radii[2 * i] <= 0) continue;
-        keys[visible] = key_of(p.depths[i]);
-        p.order[visible++] = int32_t(i);
+        Keyed<Real>& item = items[visible++];
+        std::memcpy(&item.key, p.depths + i, sizeof item.key);
+        item.splat = decltype(item.splat)(i);
     }
-    sort_by_depth(keys, p.order, p.count, visible, int(8 * sizeof(Real)));
+    const Keyed<Real>* sorted = sort_by_key(items, items + p.count, visible);
+    for (int64_t k = 0; k < visible; ++k) p.order[k] = int32_t(sorted[k].splat);
     return visible;
 }
 

@@ -110,8 +110,8 @@ struct BinParams {
     int32_t unused;
     CutoffParams cutoffs;
     Real* records;             // (count, record_size)
-    void* sort_keys;           // (2, count) of 64 bit, scratch
-    int32_t* order;            // (2, count): the first `visible` are the seen splats, near to far, then index
+    void* sort_keys;           // (2, count) of two numbers each, scratch
+    int32_t* order;            // (count): the first `visible` are the seen splats, near to far, then index
     int32_t* tile_counts;      // (bin_blocks, tiles), kept from count to fill
     int64_t* splat_offsets;    // (count + 1): first instance slot of each splat
     int64_t* tile_offsets;     // (tiles + 1): first instance of each tile
