@@ -3,7 +3,8 @@
 Both draw and learn through the same Python: only the kernels' calls go to the other machine.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -63,6 +64,21 @@ def over_there(
     machine.set_threads(THREADS)
     with kernels_on(machine, monkeypatch):
         yield
+
+
+def here_and_there(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, deed: Callable[[], Any]
+) -> tuple[Any, Any]:
+    """What comes of `deed` with AVX2 on this machine, and on the other."""
+    set_threads(THREADS)
+    machine.set_threads(THREADS)
+    try:
+        with instruction_set("avx2"):
+            here = deed()
+    except native.RasterizerError:
+        pytest.skip("this machine has no AVX2 to compare with")
+    with kernels_on(machine, monkeypatch):
+        return here, deed()
 
 
 def test_the_library_chooses_its_widest_instructions(machine, kind):
@@ -134,17 +150,43 @@ def test_a_dead_splat_is_not_seen_and_has_no_gradient(case):
 def test_the_picture_has_the_bits_of_avx2(machine, monkeypatch, dtype):
     """All fuse the same operations, and no pixel knows how many others lie in its vector."""
     scene = scenes.random_scene(3, 150, 61, 43, sh_degree=3, dtype=dtype)
-    set_threads(THREADS)
-    machine.set_threads(THREADS)
-    try:
-        with instruction_set("avx2"):
-            here = draw(scene)
-    except native.RasterizerError:
-        pytest.skip("this machine has no AVX2 to compare with")
-    with kernels_on(machine, monkeypatch):
-        there = draw(scene)
+    here, there = here_and_there(machine, monkeypatch, lambda: draw(scene))
     for name in ("means_2d", "radii", "color", "alpha", "depth"):
         assert torch.equal(getattr(here, name), getattr(there, name)), name
+
+
+@pytest.mark.usefixtures("threads_as_before")
+def test_absolute_gradients_are_those_of_avx2(machine, monkeypatch):
+    """The reference has none. A splat's pixels are summed in another order."""
+    scene = scenes.random_scene(3, 150, 61, 43, sh_degree=3, dtype=torch.float32)
+    here, there = here_and_there(
+        machine,
+        monkeypatch,
+        lambda: draw_with_gradients(scene, absolute_gradient=True)[0].absolute_gradient,
+    )
+    assert here.any()
+    torch.testing.assert_close(there, here, rtol=1e-4, atol=1e-6 * float(here.max()))
+
+
+@pytest.mark.usefixtures("threads_as_before")
+@pytest.mark.parametrize("raw", [False, True])
+def test_projection_has_the_bits_of_avx2_both_ways(machine, monkeypatch, raw):
+    """Its formulas are plain operations, and nothing of a splat is a sum over others."""
+    scene = scenes.random_scene(4, 300, 61, 43, sh_degree=3, opacity_range=(0.01, 0.97))
+    if raw:
+        scene = scene.replace(scales=scene.scales.log(), opacities=scene.opacities.logit())
+    scene = scene.to(torch.float32)
+
+    def project():
+        leaves = scene.with_gradients()
+        rendering = draw(leaves, raw=raw)
+        rendering.means_2d.sum().backward()
+        gradients = [leaf.grad for _, leaf in leaves.leaves() if leaf.grad is not None]
+        return [rendering.radii, rendering.means_2d, *gradients]
+
+    here, there = here_and_there(machine, monkeypatch, project)
+    for found, expected in zip(there, here, strict=True):
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.usefixtures("threads_as_before")
