@@ -22,6 +22,7 @@ from engine.plain_files import require_plain_file
 from engine.run.atomic_file import TEMPORARY_SUFFIX, atomic_file
 from engine.setting_info import Value
 from engine.settings import Settings, setting_info
+from engine.wording import counted
 
 APP_NAME = "splatscope"
 FORMAT_VERSION = 1
@@ -145,7 +146,7 @@ class RunFolder:
         path = self.facts_path
         try:
             require_plain_file(path)
-            document = _parsed(path)
+            document = self._document()
             _require_version(path, document.get("format_version", 0))
             settings = Settings().updated(document["settings"])
             facts = RunFacts(
@@ -166,13 +167,41 @@ class RunFolder:
                 path=self.path,
             ) from None
         except KeyError as error:
-            raise RunFolderError(f"{path} lacks the entry {error}.", path=path) from error
+            message = f"{path} lacks the entry {error}. {self._way_round()}"
+            raise RunFolderError(message, path=path) from error
         except OSError as error:
             message = f"{path} cannot be read: {error.strerror or error}."
             raise RunFolderError(message, path=path) from error
         except (ValueError, TypeError, AttributeError, SettingError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}", path=path) from error
         return settings, facts
+
+    def _document(self) -> dict[str, Any]:
+        """The entries of `run.toml`; RunFolderError when it is empty or no TOML."""
+        path = self.facts_path
+        try:
+            document = read_toml(path.read_text(encoding="utf-8"))
+        except UNREADABLE as error:
+            message = f"{path} cannot be read: {problem_of(error)}. {self._way_round()}"
+            raise RunFolderError(message, path=path) from error
+        if not document:
+            size = path.stat().st_size
+            message = (
+                f"{path} is empty ({counted(size, 'byte')}); expected the scene and the settings "
+                f"of the run. {self._way_round()}"
+            )
+            raise RunFolderError(message, path=path)
+        return document
+
+    def _way_round(self) -> str:
+        """What can be done when `run.toml` is damaged."""
+        last = self.last_checkpoint()
+        if last is None:
+            return "Put a copy of it back, or begin a new run: this one has no checkpoint."
+        return (
+            "Put a copy of it back to go on with the run. Its checkpoints are not affected: "
+            f"splatscope eval and splatscope render take {last} as it is."
+        )
 
     def scene_reference(self, scene: Path) -> str:
         """`scene` as `run.toml` holds it: relative to the folder wherever that is possible."""
@@ -184,14 +213,6 @@ class RunFolder:
     def scene_path(self, reference: str) -> Path:
         """The path that `scene_reference` was made from."""
         return Path(os.path.normpath(self.path.resolve() / reference))
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        return read_toml(path.read_text(encoding="utf-8"))
-    except UNREADABLE as error:
-        message = f"{path} cannot be read: {problem_of(error)}."
-        raise RunFolderError(message, path=path) from error
 
 
 def _require_version(path: Path, found: object) -> None:

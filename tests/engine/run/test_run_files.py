@@ -146,6 +146,30 @@ def test_a_damaged_run_file_is_refused_by_name(tmp_path: Path, text: str, says: 
     assert "run.toml" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "run.toml is empty (0 bytes)"),
+        ("\n", "run.toml is empty (1 byte)"),
+        ('scene = "../sce', "run.toml cannot be read"),
+        ("format_version = 1", "run.toml lacks the entry 'settings'"),
+    ],
+)
+def test_a_run_file_cut_short_is_told_with_what_can_still_be_done(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.create()
+    folder.facts_path.write_text(text)
+    with pytest.raises(RunFolderError, match="begin a new run") as caught:
+        folder.read_facts()
+    assert says in str(caught.value)
+    folder.checkpoint_path(7).write_bytes(b"")
+    with pytest.raises(RunFolderError, match="Put a copy of it back to go on") as caught:
+        folder.read_facts()
+    assert f"splatscope render take {folder.checkpoint_path(7)}" in str(caught.value)
+
+
 def test_a_folder_without_run_file_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="is not a run folder"):
         RunFolder(tmp_path).read_facts()
