@@ -28,6 +28,7 @@ from engine.cli_flags import (
     nearest_word,
     not_empty,
 )
+from engine.cli_refusals import refuse_scene
 from engine.errors import EngineError
 from engine.presets import load_preset
 from engine.scene_names import DEMO_NAME, scene_path
@@ -62,6 +63,10 @@ def run_window(
             "Expected a scene's folder, a run folder or demo; see splatscope --help.",
             EXIT_ARGUMENTS,
         )
+    try:
+        _refuse_other_files(options.scene)
+    except EngineError as error:
+        return _say(str(error), EXIT_ARGUMENTS)
     preferences, warning = load_preferences()
     colors = PALETTES.get(preferences.theme, DARK)
     sign = (colors.panel, colors.text, colors.muted) if shows_sign else ()
@@ -97,6 +102,12 @@ def _meant_command(arguments: Sequence[str], scene: str | None) -> str | None:
     if scene is None or arguments[0] != scene or scene_path(scene).exists():
         return None
     return None if Path(scene).name != scene else nearest_word(scene, (*WORDS, DEMO_NAME))
+
+
+def _refuse_other_files(scene: str | None) -> None:
+    """SceneError when a file is named that is no scene; what is in a folder, the window tells."""
+    if scene is not None and scene_path(scene).is_file():
+        refuse_scene(scene_path(scene))
 
 
 def window_parser() -> Parser:

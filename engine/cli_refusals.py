@@ -26,14 +26,14 @@ def refuse_early(arguments: argparse.Namespace) -> None:
         _refuse_training(arguments)
     reports_all = arguments.word == "check" and arguments.json  # a missing scene is a finding there
     if getattr(arguments, "scene", None) is not None and not reports_all:
-        _refuse_scene(user_path(str(scene_path(arguments.scene))).absolute())
+        refuse_scene(user_path(str(scene_path(arguments.scene))).absolute())
     if arguments.word in ("eval", "render"):
         _refuse_model(arguments.model)
     if arguments.word == "render":
         _refuse_output(arguments.output)
 
 
-def _refuse_scene(path: Path) -> None:
+def refuse_scene(path: Path) -> None:
     """SceneError when nothing there can be read as a scene."""
     with contextlib.suppress(OSError):  # whoever reads it says what is wrong with it
         require_existing(path)
@@ -60,7 +60,7 @@ def _refuse_training(arguments: argparse.Namespace) -> None:
         settings, facts = folder.read_facts()
         require_same_origin(settings, changes)
         if arguments.scene is None:
-            _refuse_scene(referenced_scene(facts.scene, folder))
+            refuse_scene(referenced_scene(facts.scene, folder))
         return
     if arguments.scene is None:
         raise SettingError("name a scene: a folder, or 'demo' for the built-in one.")

@@ -51,6 +51,32 @@ def test_what_lies_there_is_opened_though_a_command_resembles_it(
         run_window(["trian"])
 
 
+@pytest.mark.parametrize("name", ["README.md", "run.toml", "splats.ply"])
+def test_a_file_that_is_no_scene_is_refused_before_a_window_opens(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    monkeypatch.setattr(application, "load_preferences", _stop)
+    (tmp_path / name).write_text("words")
+    assert run_window([str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert f"splatscope: {tmp_path / name} is " in said
+    assert "not a scene; expected a COLMAP model" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["transforms.json", "transforms_train.json"])
+def test_the_file_of_a_scene_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(application, "load_preferences", _stop)
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(_Stopped):  # what is in it, the window tells
+        run_window([str(tmp_path / name)])
+
+
 class _Stopped(Exception):
     pass
 
