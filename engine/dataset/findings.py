@@ -8,7 +8,7 @@ one line of those with the same code.
 import dataclasses
 from collections.abc import Iterable
 
-from engine.dataset.scene import Finding, Scene, Severity
+from engine.dataset.scene import Finding, Photo, Scene, Severity
 from engine.wording import counted, listed
 
 FINDING_CODES: dict[str, str] = {
@@ -68,6 +68,7 @@ _LOST_VIEWS = (
     "photo_unreadable",
     "pose_invalid",
 )
+_COUNTS = ("photos_rotated", "photos_undistorted", "usable_views")
 _ORDER: tuple[Severity, ...] = ("ok", "warning", "error")
 
 # What many findings of one code are called together; `{first}` is the message of the first.
@@ -136,9 +137,46 @@ def skipped_files(findings: Iterable[Finding]) -> set[str]:
     return {item.file for item in findings if item.code in (*_LOST_VIEWS, _WITHOUT_POSE)}
 
 
-def with_usable_views(scene: Scene) -> Scene:
-    """The scene with a finding, up to date, that says how many of its photos are used."""
-    others = tuple(item for item in scene.findings if item.code != "usable_views")
+def only_name(names: list[str]) -> str:
+    """The file of a finding about these photos: none where it is about several."""
+    return names[0] if len(names) == 1 else ""
+
+
+def counted_photos(names: list[str]) -> str:
+    """The beginning of what is told of them: "1 photo was", "12 photos were"."""
+    return f"{counted(len(names), 'photo')} {'was' if len(names) == 1 else 'were'}"
+
+
+def with_photo_counts(scene: Scene) -> Scene:
+    """The scene with those findings up to date that count the photos it uses."""
+    others = tuple(item for item in scene.findings if item.code not in _COUNTS)
+    prepared = _prepared(scene.photos)
+    return dataclasses.replace(scene, findings=(*others, *prepared, _usable(scene, others)))
+
+
+def _prepared(photos: Iterable[Photo]) -> list[Finding]:
+    """What is done to photos before anyone trains on them."""
+    rotated: list[str] = []
+    bent: dict[str, list[str]] = {}  # by the camera model
+    for photo in photos:
+        if photo.rotate_by_exif:
+            rotated.append(photo.name)
+        if photo.distortion is not None:
+            bent.setdefault(photo.distortion.model, []).append(photo.name)
+    findings = []
+    if rotated:
+        message = (
+            f"{counted_photos(rotated)} turned by the EXIF orientation, because that is what fits "
+            "the camera's width and height."
+        )
+        findings.append(Finding("photos_rotated", "ok", only_name(rotated), message))
+    for model, names in bent.items():
+        message = f"{counted_photos(names)} undistorted in memory (camera model {model})."
+        findings.append(Finding("photos_undistorted", "ok", "", message))
+    return findings
+
+
+def _usable(scene: Scene, others: Iterable[Finding]) -> Finding:
     used = len(scene.photos)
     posed = used + len({item.file for item in others if item.code in _LOST_VIEWS})
     held_out = len(scene.held_out)
@@ -147,5 +185,4 @@ def with_usable_views(scene: Scene) -> Scene:
         f"train on, {held_out:,} held out to measure on."
     )
     severity: Severity = "ok" if 2 * used >= posed else "warning"
-    note = Finding("usable_views", severity, "", message)
-    return dataclasses.replace(scene, findings=(*others, note))
+    return Finding("usable_views", severity, "", message)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.dataset.checks import check_geometry
-from engine.dataset.findings import with_usable_views
+from engine.dataset.findings import with_photo_counts
 from engine.dataset.geometry import camera_centers, frame_of, pose_in_frame
 from engine.dataset.layout import find_layout
 from engine.dataset.loading import Cancelled, Loading, Progress
@@ -79,7 +79,7 @@ def _load(path: Path, settings: Settings, loading: Loading) -> Scene:
         has_alpha=any(item.has_alpha for item in matched),
         random_half_size=posed.random_half_size,
     )
-    return with_usable_views(scene)
+    return with_photo_counts(scene)
 
 
 def _unused_masks(

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path, PurePosixPath
 
 from engine.cameras import Camera
+from engine.dataset.findings import counted_photos, only_name
 from engine.dataset.images import training_size
 from engine.dataset.lenses import is_pinhole, resized_lens
 from engine.dataset.loading import Loading
@@ -72,9 +73,7 @@ class _Matcher:
         self.used: dict[Path, str] = {}
         self._resolution = resolution
         self._matched: dict[Match, list[str]] = {}
-        self._rotated: list[str] = []
         self._scaled: dict[float, list[str]] = {}
-        self._bent: dict[str, list[str]] = {}
 
     def add(self, posed: PosedFile) -> None:
         """Take in one photo, or say why not."""
@@ -119,14 +118,9 @@ class _Matcher:
 
     def _remember(self, name: str, how: Match, fit: _Fit, view: PinholeView) -> None:
         self._matched.setdefault(how, []).append(name)
-        if fit.rotate:
-            self._rotated.append(name)
         if fit.scale != 1.0:
             self._scaled.setdefault(round(fit.scale, 4), []).append(name)
-        if is_pinhole(fit.lens):
-            return
-        self._bent.setdefault(fit.lens.model, []).append(name)
-        if view.kept_share < _LEAST_KEPT:
+        if not is_pinhole(fit.lens) and view.kept_share < _LEAST_KEPT:
             message = (
                 f"Undistorting {name} keeps only {view.kept_share:.0%} of its area (as "
                 f"{view.width}x{view.height}). Either the lens is a very wide fish-eye or its "
@@ -138,36 +132,18 @@ class _Matcher:
         """Every finding, with one for each thing that happened to several photos."""
         for how in (Match.FOLDED, Match.STEM, Match.BASE_NAME):
             if names := self._matched.get(how):
-                message = f"{_count(names)} found {how.value}, such as {names[0]}."
-                self._note(f"matched_{how.name.lower()}", "warning", _only(names), message)
-        if names := self._rotated:
-            message = (
-                f"{_count(names)} turned by the EXIF orientation, because that is what fits the "
-                "camera's width and height."
-            )
-            self._note("photos_rotated", "ok", _only(names), message)
+                message = f"{counted_photos(names)} found {how.value}, such as {names[0]}."
+                self._note(f"matched_{how.name.lower()}", "warning", only_name(names), message)
         for scale, names in self._scaled.items():
             message = (
-                f"{_count(names)} found at {scale:g} times the size that the camera says; focal "
-                "length and principal point are scaled along."
+                f"{counted_photos(names)} found at {scale:g} times the size that the camera says; "
+                "focal length and principal point are scaled along."
             )
             is_usual = abs(1 / scale - round(1 / scale)) < 0.02  # a half, a quarter, ...
             if not is_usual:
                 message += " Check that photos and poses belong together."
-            self._note("photos_scaled", "ok" if is_usual else "warning", _only(names), message)
-        for model, names in self._bent.items():
-            message = f"{_count(names)} undistorted in memory (camera model {model})."
-            self._note("photos_undistorted", "ok", "", message)
+            self._note("photos_scaled", "ok" if is_usual else "warning", only_name(names), message)
         return self.findings
-
-
-def _only(names: list[str]) -> str:
-    """The file of a finding: none where it is about several."""
-    return names[0] if len(names) == 1 else ""
-
-
-def _count(names: list[str]) -> str:
-    return f"{counted(len(names), 'photo')} {'was' if len(names) == 1 else 'were'}"
 
 
 def _fit(path: Path, lens: Distortion | LensGuess, header: PhotoHeader) -> _Fit:

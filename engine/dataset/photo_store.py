@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from engine.dataset.findings import with_usable_views
+from engine.dataset.findings import with_photo_counts
 from engine.dataset.images import PhotoPixels, load_photo
 from engine.dataset.loading import Cancelled, Loading, Progress
 from engine.dataset.scene import Finding, Photo, Scene
@@ -166,4 +166,4 @@ def _without_broken(scene: Scene, kept: list[int], broken: list[tuple[int, str]]
         for place, text in broken
     )
     findings = scene.findings + notes
-    return with_usable_views(dataclasses.replace(scene, photos=photos, findings=findings))
+    return with_photo_counts(dataclasses.replace(scene, photos=photos, findings=findings))

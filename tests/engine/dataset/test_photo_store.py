@@ -114,6 +114,20 @@ def test_each_broken_photo_is_left_out_with_one_finding_by_name(tmp_path: Path) 
     assert np.array_equal(store.rgb(3), alone.rgb(4))
 
 
+def test_a_broken_photo_is_not_counted_among_the_undistorted(tmp_path: Path) -> None:
+    def told(scene: Scene) -> list[str]:
+        codes = ("photos_undistorted", "usable_views")
+        return [item.message for item in scene.findings if item.code in codes]
+
+    scene = scene_in(tmp_path)
+    assert told(scene)[0].startswith("12 photos were undistorted")
+    path = tmp_path / "images" / "03.jpg"
+    path.write_bytes(path.read_bytes()[:-300])
+    undistorted, usable = told(stored(scene).load_all())
+    assert undistorted.startswith("11 photos were undistorted")
+    assert usable.startswith("11 of 12 photos")
+
+
 def test_with_no_training_photo_left_loading_fails_by_name(tmp_path: Path) -> None:
     scene = scene_in(tmp_path, 3)
     for photo in scene.training:
