@@ -18,6 +18,7 @@ DOT_RADIUS_PX = 2.5
 class CurveLines:
     """Lines through points, broken where a value is not finite, with dots where a curve has them.
 
+    A point alone, such as that of a run's first step, is a dot as well: no line leads to it.
     Pens are one pixel wide and no wider: Qt draws those some forty times as fast.
     """
 
@@ -39,24 +40,26 @@ class CurveLines:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         places = {key: (scale.x(x), scale.y(y)) for key, (x, y) in self._points.items()}
+        dotted = {curve.key for curve in self._curves if curve.dots}
+        dots: list[tuple[str, QPointF]] = []
         for key, (x, y) in places.items():
             painter.setPen(self._pens[key])
             for piece in finite_pieces(y):
                 painter.drawPolyline(polygon_of(x[piece], y[piece]))
+                if key in dotted or piece.stop - piece.start == 1:
+                    ends = zip(x[piece].tolist(), y[piece].tolist(), strict=True)
+                    dots += [(key, QPointF(*end)) for end in ends]
         painter.setPen(Qt.PenStyle.NoPen)
-        for curve in self._curves:
-            if curve.dots:
-                x, y = places[curve.key]
-                painter.setBrush(self._pens[curve.key].color())
-                for dot in zip(x[np.isfinite(y)].tolist(), y[np.isfinite(y)].tolist(), strict=True):
-                    painter.drawEllipse(QPointF(*dot), DOT_RADIUS_PX, DOT_RADIUS_PX)
+        for key, place in dots:
+            painter.setBrush(self._pens[key].color())
+            painter.drawEllipse(place, DOT_RADIUS_PX, DOT_RADIUS_PX)
 
 
 def finite_pieces(y: np.ndarray) -> list[slice]:
     """The runs of finite values in `y` (n,), in order."""
     finite = np.isfinite(y)
     if len(y) and finite.all():
-        return [slice(len(y))]  # as nearly always, for a fifth of the price
+        return [slice(0, len(y))]  # as nearly always, for a fifth of the price
     edges = np.flatnonzero(np.diff(finite, prepend=False, append=False))
     return [slice(*edge) for edge in edges.reshape(-1, 2).tolist()]
 
