@@ -224,9 +224,8 @@ class MainWindow(QMainWindow):
                 self._set_up_view(self._in_force.changed(event.name, event.new))
         elif isinstance(event, Evaluated):
             self.viewport.set_held_out_psnr(event.psnr, event.step)
-        elif isinstance(event, HistoryRead) and len(event.evaluated_psnr):
-            psnr, step = float(event.evaluated_psnr[-1]), int(event.evaluated_steps[-1])
-            self.viewport.set_held_out_psnr(psnr, step)
+        elif isinstance(event, HistoryRead) and event.last_evaluation:
+            self.viewport.set_held_out_psnr(*event.last_evaluation)
         elif isinstance(event, Failed):
             problem = Problem(event.message, event.details, event.path, is_of_scene=True)
             self.error_cards.show_problem(problem)

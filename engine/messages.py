@@ -282,6 +282,13 @@ class HistoryRead(Event):
     happenings: tuple[Event, ...]  # changes, resets, degrees, larger photos; in order
     saved_steps: tuple[int, ...]  # of the checkpoints there are
 
+    @property
+    def last_evaluation(self) -> tuple[float, int] | None:
+        """PSNR in dB and step of the last measurement on the held-out photos, if there was one."""
+        if not len(self.evaluated_steps):
+            return None
+        return float(self.evaluated_psnr[-1]), int(self.evaluated_steps[-1])
+
 
 @dataclasses.dataclass(frozen=True)
 class SettingApplied(Event):

@@ -93,8 +93,7 @@ class ActionPanel(Panel):
         match event:
             case SceneOpened() | RunStarted():
                 self._clear()
-            case HistoryRead() if len(event.evaluated_psnr):
-                psnr, step = float(event.evaluated_psnr[-1]), int(event.evaluated_steps[-1])
+            case HistoryRead(last_evaluation=(psnr, step)):
                 self._tell(Evaluate, f"{psnr:.2f} dB", suffix=f" at step {step:,}")
             case OpacitiesReset():
                 self._tell(ResetOpacity, f"to {event.value:g}", suffix=f" at step {event.step:,}")

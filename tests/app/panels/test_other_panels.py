@@ -1,7 +1,9 @@
 import logging
 import threading
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QGuiApplication
@@ -31,7 +33,7 @@ from engine.messages import (
     State,
 )
 from engine.states import LEGAL
-from tests.app.panels.engine_events import run_started, scene_opened, stepped
+from tests.app.panels.engine_events import history_read, run_started, scene_opened, stepped
 from tests.settling import LIMIT_MS, settle, show
 
 
@@ -85,6 +87,17 @@ def test_the_last_result_stands_beside_its_button(actions: ActionPanel) -> None:
     assert actions.results[ResetOpacity].full_text == "to 0.01 at step 3,000"
     assert actions.results[Evaluate].full_text == "27.84 dB at step 4,000"
     assert "2 held-out photos" in actions.results[Evaluate].toolTip()
+
+
+def test_the_last_measurement_of_a_run_that_goes_on_stands_beside_its_button(
+    actions: ActionPanel,
+) -> None:
+    past = history_read(400)
+    actions.handle(past)
+    assert past.last_evaluation == (24.0, 400)
+    assert actions.results[Evaluate].full_text == "24.00 dB at step 400"
+    never = replace(past, evaluated_steps=np.empty(0), evaluated_psnr=np.empty(0))
+    assert never.last_evaluation is None
 
 
 def test_what_was_done_to_one_scene_is_not_told_of_the_next(actions: ActionPanel) -> None:
