@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engine.foreign_names import meant_name
 from engine.presets import CLASSIC, CPU_FAST, load_preset, preset_names
 from engine.setting_info import SettingInfo, Value
 from engine.settings import Settings, all_settings, setting_info
@@ -54,8 +55,8 @@ class Parser(argparse.ArgumentParser):
         if not extra:
             return
         flag = extra[0].split("=")[0]
-        names = {name.lstrip("-"): name for name in self._option_string_actions}
-        near = nearest_word(flag.lstrip("-"), names)
+        names = {name.lstrip("-").replace("-", "_"): name for name in self._option_string_actions}
+        near = meant_name(flag.lstrip("-"), names)
         hint = f"; did you mean {names[near]}?" if near else f"; see {self.prog} --help."
         self.error(f"there is no argument {flag}{hint}")
 

@@ -3,13 +3,13 @@
 They are declared in `engine.setting_groups`.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Literal, cast, get_args, get_origin, get_type_hints
 
 from engine.errors import SettingError
+from engine.foreign_names import meant_name
 from engine.setting_groups import (
     Densify,
     Device,
@@ -111,6 +111,6 @@ def setting_info(name: str) -> SettingInfo:
     try:
         return _by_name()[name]
     except KeyError:
-        near = difflib.get_close_matches(name, _by_name(), n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        near = meant_name(name, _by_name())
+        hint = f" Did you mean {near}?" if near else ""
         raise SettingError(f"There is no setting named {name!r}.{hint}", value=name) from None

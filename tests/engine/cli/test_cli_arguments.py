@@ -10,6 +10,7 @@ import app.__main__ as program
 from app.application import window_parser
 from engine import cli
 from engine.cli_flags import Parser
+from engine.foreign_names import FOREIGN_NAMES, meant_name
 from engine.settings import all_settings
 from tests.engine.cli.commands import Capture, failing
 
@@ -32,6 +33,46 @@ def test_a_misspelt_flag_is_told_in_any_language_of_the_library(
     monkeypatch.setattr(argparse, "_", lambda text: translated.get(text, text))
     assert "es fehlen: --output" in failing(capsys, ["train", "x"], 2)
     assert "did you mean --output?" in failing(capsys, ["train", "x", "--outptu", "y"], 2)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "own"),
+    [
+        ("--densify-from", "--densify-start"),
+        ("--densify_from_iter", "--densify-start"),
+        ("--densify-until-iter=9", "--densify-stop"),
+        ("--lambda_dssim", "--ssim-weight"),
+        ("--position_lr_init", "--position-lr-start"),
+        ("--cap-max", "--max-splats"),
+        ("--shN_lr", "--sh-rest-lr"),
+        ("--model_path", "--output"),
+    ],
+)
+def test_a_flag_of_another_program_gets_the_one_that_means_it(
+    capsys: Capture, foreign: str, own: str
+) -> None:
+    said = failing(capsys, ["train", "x", "--output", "y", foreign, "1"], 2)
+    assert f"there is no argument {foreign.split('=')[0]}; did you mean {own}?" in said
+
+
+def test_every_name_of_another_program_leads_to_a_flag_and_is_none_itself() -> None:
+    flags = {
+        name.removeprefix("--").replace("-", "_") for name in (info.flag for info in all_settings())
+    }
+    flags.add("output")
+    assert set(FOREIGN_NAMES.values()) <= flags
+    assert not set(FOREIGN_NAMES) & flags
+    for foreign, own in FOREIGN_NAMES.items():
+        assert meant_name(foreign, flags) == own
+    for own in flags:
+        assert meant_name(own, flags) == own
+
+
+def test_a_preset_with_a_name_of_another_program_gets_ours(capsys: Capture, tmp_path: Path) -> None:
+    preset = tmp_path / "theirs.toml"
+    preset.write_text("densify_from_iter = 600\n")
+    arguments = ["train", "x", "--output", str(tmp_path / "y"), "--preset", str(preset)]
+    assert "Did you mean densify_start?" in failing(capsys, arguments, 2)
 
 
 def test_a_negative_value_is_not_taken_for_a_misspelt_flag(capsys: Capture) -> None:
