@@ -23,6 +23,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     return False
 
 
+def out_of_memory_sentence(step: int, where: str = "") -> str:
+    """What the user is told when training, after `step` steps, found no memory `where` it was."""
+    return (
+        f"Memory ran out{where}; the model is kept as it was after step {step:,}. Lower the "
+        "resolution or the splat cap, or prune, and go on."
+    )
+
+
 def give_back_memory(error: BaseException) -> None:
     """Let go of what an attempt that failed still holds, so that the next one finds room.
 

@@ -16,7 +16,7 @@ from engine import messages as m
 from engine.errors import EngineError, ExportError, TrainingError
 from engine.export.splat_files import Written
 from engine.inbox import Inbox
-from engine.memory import give_back_memory, is_out_of_memory
+from engine.memory import give_back_memory, is_out_of_memory, out_of_memory_sentence
 from engine.messages import Event, PhotoScore, State
 from engine.open_run import OpenRun
 from engine.outbox import Outbox
@@ -400,9 +400,6 @@ class Session:
 
 
 def _memory_error(error: BaseException, step: int) -> TrainingError:
-    wrapped = TrainingError(
-        f"Memory ran out; the model is kept as it was after step {step}. Lower the resolution or "
-        "the splat cap, or prune, and go on."
-    )
+    wrapped = TrainingError(out_of_memory_sentence(step))
     wrapped.__cause__ = error
     return wrapped

@@ -18,7 +18,7 @@ from engine.dataset.geometry import camera_extent
 from engine.dataset.initial_points import initial_points
 from engine.dataset.scene import Scene
 from engine.errors import SettingError, TrainingError
-from engine.memory import is_out_of_memory
+from engine.memory import is_out_of_memory, out_of_memory_sentence
 from engine.photo_score import PhotoScore
 from engine.setting_info import Applies, Value
 from engine.settings import Settings, setting_info
@@ -250,12 +250,8 @@ class Trainer:
         splats, moved = len(self.model), ""
         if isinstance(self._photos, DevicePhotos) and self._photos.make_room() > 0:
             moved = " The photos left the GPU to make room: going on as it is may do."
-        return TrainingError(
-            f"Memory ran out in step {self.step + 1:,} with {splats:,} splats; the model is kept "
-            f"as it was after step {self.step:,}. Lower the resolution or the splat cap, or prune, "
-            f"and go on.{moved}",
-            value=splats,
-        )
+        where = f" in step {self.step + 1:,} with {splats:,} splats"
+        return TrainingError(out_of_memory_sentence(self.step, where) + moved, value=splats)
 
     def _observe(self, picture: TrainingPicture, gradient: Tensor | None, camera: Camera) -> None:
         if gradient is not None:
