@@ -194,7 +194,6 @@ class Frame:
     pixels: np.ndarray
     camera: Camera
     scale: float  # picture width / width asked for
-    render_seconds: float
 
 
 # --- events -------------------------------------------------------------------------------------

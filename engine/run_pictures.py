@@ -101,7 +101,6 @@ class RunPictures:
                 pixels=pixels,
                 camera=sent.plan.camera,
                 scale=sent.plan.scale,
-                render_seconds=seconds,
             )
         )
         return True

@@ -208,8 +208,7 @@ def test_no_event_is_lost_between_threads() -> None:
 def test_only_the_newest_frame_waits() -> None:
     outbox = Outbox()
     frames = [
-        m.Frame(1, number, 0, np.zeros((1, 1, 4), np.uint8), _camera(), 1.0, 0.0)
-        for number in range(3)
+        m.Frame(1, number, 0, np.zeros((1, 1, 4), np.uint8), _camera(), 1.0) for number in range(3)
     ]
     for frame in frames:
         outbox.put_frame(frame)

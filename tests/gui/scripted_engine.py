@@ -197,7 +197,6 @@ class ScriptedEngine:
             pixels=picture_card(width, height, number),
             camera=view.camera.resized(width, height),
             scale=scale,
-            render_seconds=0.001,
         )
 
     def last_view(self) -> View | None:
