@@ -2,7 +2,8 @@
 
 Behind a kernel, which empties the caches, each distinct line of Python or operation of torch takes
 five to ten times what it takes in a loop. So what depends on the sizes alone is made once, the
-structures that kernels read included; a step writes into them only the addresses that change.
+structures that kernels read included; a step writes into them only the addresses that change. With
+many splats memory made anew would cost more still: pages that the system clears first.
 """
 
 from __future__ import annotations
@@ -37,11 +38,6 @@ from cuda_rasterizer.step_guard import GRADIENTS, StepGuard
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int32
-
-
-# With more splats a step takes so long that a millisecond is little, and its memory, some 500 bytes
-# a splat, is wanted for views and a refine.
-MOST_KEPT = 100_000
 
 
 class CpuPicture:

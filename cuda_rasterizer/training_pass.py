@@ -16,7 +16,7 @@ from torch import Tensor
 
 from cuda_rasterizer.backends import KernelBackend, backend_for, kernels_of
 from cuda_rasterizer.cpu_loss import Loss
-from cuda_rasterizer.cpu_step import MOST_KEPT, CpuPicture, StepMemory
+from cuda_rasterizer.cpu_step import CpuPicture, StepMemory
 from cuda_rasterizer.errors import RasterizerError
 from cuda_rasterizer.kernel_arguments import (
     SplatGradients,
@@ -97,7 +97,7 @@ def draw_for_training(
         if memory is not None:
             memory.clear()
         picture = CpuPicture(splats, view, rest_learns, guard)
-        if memory is not None and splats.means.shape[0] <= MOST_KEPT:
+        if memory is not None:
             memory.picture = picture
     picture.draw(splats, view, background)
     return picture

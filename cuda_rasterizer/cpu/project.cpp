@@ -109,8 +109,16 @@ void color_block(const ProjectParams<Real>& p, const Camera<Lanes<Real>>& camera
             if (!features_are_finite(p.splats, begin + seen.offsets[k])) cull(p, begin + seen.offsets[k]);
     } else {
         std::memset(p.colors + 3 * begin, 0, size_t(3 * (end - begin)) * sizeof(Real));
-        for (int k = 0; k < seen.count; k += Lanes<Real>::width)
+        constexpr int width = Lanes<Real>::width;
+        for (int k = 0; k < seen.count; k += width) {
+            const int ahead = k + rows_ahead * width;
+            if constexpr (Degree > 0) {
+                for (int i = ahead; i < ahead + width && i < seen.count; ++i)
+                    ask_for_row<Coefficients<Degree, Real>::rest_size, 0>(
+                        p.splats.sh_rest + (begin + seen.offsets[i]) * p.splats.sh_rest_stride);
+            }
             write_colors<Degree>(p, camera, SplatRows<Real>::from(begin, seen.offsets, k, seen.count));
+        }
     }
 }
 

@@ -153,6 +153,19 @@ void backward_of(const ProjectBackwardParams<Real>& p, const Camera<Lanes<Real>>
     write_gradient<1>(p.grad_opacities, 1, rows, &g.opacity, not_finite_opacities, findings);
 }
 
+// Rows of coefficients are three lines each, of memory that the caches do not hold with many splats.
+template <int Degree, typename Real>
+void ask_for_coefficients(const ProjectBackwardParams<Real>& p, const SplatRows<Real>& rows) {
+    if constexpr (Degree > 0) {
+        constexpr int numbers = Coefficients<Degree, Real>::rest_size;
+        for (int i = 0; i < rows.used; ++i) {
+            ask_for_row<numbers, 0>(p.splats.sh_rest + rows.splat[i] * p.splats.sh_rest_stride);
+            if (p.grad_sh_rest)
+                ask_for_row<numbers, 1>(p.grad_sh_rest + rows.splat[i] * 3 * p.sh_rest_coefficients);
+        }
+    }
+}
+
 template <int Degree, typename Real>
 void backward_of_block(const ProjectBackwardParams<Real>& p, int64_t begin, int64_t end,
                        GradientFlags& flags) {
@@ -168,8 +181,13 @@ void backward_of_block(const ProjectBackwardParams<Real>& p, int64_t begin, int6
     }
     CameraSums<Real> sums;
     BlockFindings<Real> findings;
-    for (int k = 0; k < count; k += Lanes<Real>::width)
+    constexpr int width = Lanes<Real>::width;
+    for (int k = 0; k < count; k += width) {
+        const int ahead = k + rows_ahead * width;
+        if (p.grad_colors && ahead < count)
+            ask_for_coefficients<Degree>(p, SplatRows<Real>::from(begin, seen, ahead, count));
         backward_of<Degree>(p, camera, SplatRows<Real>::from(begin, seen, k, count), sums, findings);
+    }
     flags.note(findings, count > 0);
     if (!p.grad_world_to_camera) return;
     Real* partials = p.camera_partials + camera_numbers * (begin / splat_block);

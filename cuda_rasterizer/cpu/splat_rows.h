@@ -118,6 +118,17 @@ inline void store_four(float* const* row, int first, const Lanes<float>* columns
 }
 #endif
 
+// So many vectors of splats ahead rows are asked for.
+constexpr int rows_ahead = 2;
+
+// Asks for a row of Count numbers, to be read or, with `Write` 1, to be written.
+template <int Count, int Write, typename Real>
+inline void ask_for_row(const Real* row) {
+    constexpr int line = 64 / int(sizeof(Real));
+    for (int k = 0; k < Count; k += line) __builtin_prefetch(row + k, Write);
+    __builtin_prefetch(row + Count - 1, Write);
+}
+
 // columns[k] gets number k of each lane's row, which begins `stride` numbers after that of the splat before.
 template <int Count, typename Real>
 inline void load_rows(const Real* array, int64_t stride, const SplatRows<Real>& rows, Lanes<Real>* columns) {

@@ -248,6 +248,7 @@ class Trainer:
 
     def _out_of_memory(self) -> TrainingError:
         splats, moved = len(self.model), ""
+        self._memory.clear()
         if isinstance(self._photos, DevicePhotos) and self._photos.make_room() > 0:
             moved = " The photos left the GPU to make room: going on as it is may do."
         where = f" in step {self.step + 1:,} with {splats:,} splats"
@@ -281,6 +282,7 @@ class Trainer:
 
     def _carry_out(self, edit: Edit) -> None:
         """Parameters, moments and statistics follow the edit; all are made before one is taken."""
+        self._memory.clear()  # holds the splats as they were
         parameters = edit.parameters(self.model)
         name = first_not_finite(parameters)
         if name is not None:
@@ -290,7 +292,6 @@ class Trainer:
                 value=name,
             )
         moments = self.optimizer.gathered(edit.kept, len(edit.sources))
-        self._memory.clear()  # holds the splats as they were
         self.model.replace(parameters)
         self.optimizer.replace(moments)
         self.strategy.follow(edit)

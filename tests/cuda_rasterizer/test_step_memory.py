@@ -17,7 +17,6 @@ from cuda_rasterizer import (
     draw_for_training,
     l1_ssim_with_gradient,
     set_threads,
-    training_pass,
 )
 from cuda_rasterizer.cpu_backend import Binning, project
 from cuda_rasterizer.cutoffs import CLASSIC, GSPLAT
@@ -172,14 +171,6 @@ def test_a_picture_is_differentiated_once():
     picture.differentiate(torch.ones_like(picture.color))
     with pytest.raises(RasterizerError, match="differentiated"):
         picture.differentiate(torch.ones_like(picture.color))
-
-
-def test_the_steps_of_many_splats_leave_nothing(monkeypatch):
-    monkeypatch.setattr(training_pass, "MOST_KEPT", COUNT - 1)
-    run, fresh = Run(StepMemory()), Run(None)
-    for _ in range(2):
-        assert_same(run.step(), fresh.step())
-        assert run.memory == StepMemory()
 
 
 def test_a_camera_that_the_kernels_would_misread_is_refused_in_any_step():
