@@ -37,7 +37,7 @@ class Strip(QWidget):
         row = SplitRow(self.label, LABEL_PX, self)
         self.row = row.controls
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(12, 6, 8, 6)
+        layout.setContentsMargins(12, 5, 8, 5)
         layout.addWidget(row)
         self.hide()
 
@@ -163,12 +163,12 @@ class ClosingStrip(Strip):
         self.elsewhere_button.clicked.connect(self.elsewhere_wanted)
         self.elsewhere_button.hide()
         self.row.addWidget(self.elsewhere_button)
-        self.leave_button = QPushButton("Close without saving", self)
+        self.leave_button = QPushButton("Close unsaved", self)
         self.leave_button.setToolTip("Close now; what was trained since the last save is lost")
         self.leave_button.clicked.connect(self.given_up)
         self.row.addWidget(self.leave_button)
 
     def say_not_saved(self) -> None:
         """The run's own folder does not take it: another one may."""
-        self.say("Not saved: mend the error and close again, or save elsewhere")
+        self.say("Not saved: mend the error, close again")
         self.elsewhere_button.show()

@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Self
 
@@ -28,13 +29,17 @@ from engine.usual_preset import usual_preset
 from engine.wording import counted
 
 VIEWS = 3  # held-out photos drawn at the end
+# Signals that come so soon after the first are taken for the same one: `timeout` sends one to the
+# program and one to its group, and a second one gives up saving.
+SAME_SIGNAL_SECONDS = 0.5
 
 
-class _Signals:
+class Signals:
     """Notes Ctrl+C, SIGTERM and a lost terminal instead of raising in the middle of something."""
 
     def __init__(self, woken: threading.Event) -> None:
         self.codes: list[int] = []  # of the signals that came, the first first
+        self._first = float("-inf")
         self._woken = woken
 
     def __enter__(self) -> Self:
@@ -49,6 +54,11 @@ class _Signals:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: object) -> None:
+        now = time.monotonic()
+        if now - self._first < SAME_SIGNAL_SECONDS:
+            return
+        if not self.codes:
+            self._first = now
         self.codes.append(128 + number)
         self._woken.set()
 
@@ -57,7 +67,7 @@ def train(arguments: argparse.Namespace) -> int:
     """Train until the last iteration, Ctrl+C or an error; the exit code."""
     opening, notice = _opening(arguments)
     woken = threading.Event()
-    with _Signals(woken) as signals:  # until the last word: one that comes late undoes nothing
+    with Signals(woken) as signals:  # until the last word: one that comes late undoes nothing
         engine = Engine()
         engine.set_wake(woken.set)
         run = HeadlessRun(engine, woken, notice)
@@ -121,7 +131,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[Settings, str]:
     return load_preset(usual.name).updated(given), f"Preset {usual.name}: {usual.reason}"
 
 
-def _listen(run: HeadlessRun, signals: _Signals) -> int:
+def _listen(run: HeadlessRun, signals: Signals) -> int:
     """Until the run is over; after Ctrl+C the state is saved, a second one gives that up.
 
     The code of the signal is only for a run of which nothing was lost against its will.
@@ -141,7 +151,7 @@ def _listen(run: HeadlessRun, signals: _Signals) -> int:
     return EXIT_FAILURE if code is None or run.is_unsaved else code
 
 
-def _settle(run: HeadlessRun, signals: _Signals) -> int:
+def _settle(run: HeadlessRun, signals: Signals) -> int:
     """Draw a few held-out views, end the engine, and see that every promised file exists."""
     code = 0
     try:
@@ -161,7 +171,7 @@ def _settle(run: HeadlessRun, signals: _Signals) -> int:
     return signals.codes[0] if signals.codes else code
 
 
-def _draw_views(run: HeadlessRun, signals: _Signals) -> None:
+def _draw_views(run: HeadlessRun, signals: Signals) -> None:
     """Ask the engine for pictures as a window does, and keep them in the run's `views`.
 
     Those of an old run that nothing has changed are left as they are.

@@ -87,7 +87,7 @@ def test_a_low_window_shows_the_cause_of_the_newest_error_and_its_buttons(
     for path in (folder / "exports/step-001000.ply", folder / "checkpoints/step-001000"):
         reason = f"{path} could not be written: No space left on device."
         cards.show_problem(Problem(reason, "", path))
-    room.window.closing_strip.say("Not saved: mend the error, close again")
+    room.window.closing_strip.say_not_saved()
     room.window.closing_strip.setVisible(closing)
     settle()
     try:
@@ -110,6 +110,29 @@ def test_a_low_window_shows_the_cause_of_the_newest_error_and_its_buttons(
         assert not card.more_label.isVisible()
     finally:
         room.window.closing_strip.hide()
+
+
+@pytest.mark.parametrize("size", [(640, 400), (800, 500)])
+def test_the_ways_out_of_a_failed_closing_are_whole_beside_two_errors(
+    painted_room: Room, size: tuple[int, int]
+) -> None:
+    room = painted_room
+    room.open()
+    room.window.resize(*size)
+    for name in ("exports/step-001000.ply", "checkpoints/step-001000"):
+        path = Path("/somewhere/far/away/splatscope/runs/demo-1") / name
+        room.window.error_cards.show_problem(Problem(f"{path} could not be written.", "", path))
+    strip = room.window.closing_strip
+    strip.say_not_saved()
+    strip.show()
+    settle()
+    try:
+        assert strip.label.text() == strip.label.full_text
+        for part in (strip.elsewhere_button, strip.leave_button):
+            assert part.visibleRegion().boundingRect() == part.rect()
+            assert part.width() >= part.sizeHint().width()
+    finally:
+        strip.hide()
 
 
 def test_refusals_and_notices_are_quiet_lines(painted_room: Room) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.engine.cli.commands import SHORT, Capture, strict, wait_for_steps
 def heeded_signals() -> Iterator[None]:
     """As in a terminal, however the tests were started: nohup and `&` ignore some of them."""
     wanted = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    wanted[signal.SIGTERM] = lambda *_: None  # one that comes late does not end the tests
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     yield
     for number, handler in before.items():
@@ -53,7 +55,7 @@ def test_ctrl_c_saves_and_leaves_with_130(scene: Path, tmp_path: Path) -> None:
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == steps
     go_on = f"go on with: splatscope train --output {folder} --resume"
     assert err.splitlines()[-1] == f"splatscope: stopped and saved at step {steps:,}; {go_on}"
-    assert f"saved {last.name}" in (folder / "run.log").read_text()
+    assert f"saved {last}" in (folder / "run.log").read_text()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,11 @@ def test_ctrl_c_saves_and_leaves_with_130(scene: Path, tmp_path: Path) -> None:
     ],
 )
 def test_signals_end_a_run_in_order(
-    scene: Path, tmp_path: Path, signals: list[signal.Signals], code: int
+    scene: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    signals: list[signal.Signals],
+    code: int,
 ) -> None:
     folder = tmp_path / "r"
 
@@ -74,6 +80,7 @@ def test_signals_end_a_run_in_order(
         for number in signals:
             os.kill(os.getpid(), number)
 
+    monkeypatch.setattr(cli_train, "SAME_SIGNAL_SECONDS", 0.0)  # a second one is another one
     before = signal.getsignal(signal.SIGTERM)
     sender = threading.Thread(target=send)
     sender.start()
@@ -82,6 +89,20 @@ def test_signals_end_a_run_in_order(
     assert signal.getsignal(signal.SIGTERM) is before
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not list(folder.rglob("*.part"))
+
+
+def test_a_signal_that_comes_twice_at_once_is_one_and_a_later_one_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`timeout` sends one to the program, and one to its group."""
+    with cli_train.Signals(threading.Event()) as signals:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGTERM)
+        assert signals.codes == [143]
+        later = time.monotonic() + 1.1 * cli_train.SAME_SIGNAL_SECONDS
+        monkeypatch.setattr(time, "monotonic", lambda: later)
+        signal.raise_signal(signal.SIGTERM)
+        assert signals.codes == [143, 143]
 
 
 def test_ctrl_c_with_a_full_disk_fails_with_the_reason(
