@@ -1,8 +1,8 @@
 // Which tiles a splat reaches: exactly those whose pixel centres its ellipse alpha >= floor can touch.
 //
-// Counting and emission both walk these bounds, so they agree to the bit. As on the CPU (cpu/tile_bounds.h), but in
-// float32: consumer GPUs do doubles at a 64th of the rate. What float loses is added to the slack, so the
-// bounds stay conservative, and at most a tile that shows nothing of the splat is listed more.
+// Counting and emission both walk these bounds, so they agree to the bit. As on the CPU (cpu/tile_bounds.h),
+// but in float32: consumer GPUs do doubles at a 64th of the rate. What float loses is added to the slack, so
+// the bounds stay conservative, and at most a tile that shows nothing of the splat is listed more.
 #pragma once
 
 #include "splat_record.h"
