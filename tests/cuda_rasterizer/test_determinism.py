@@ -1,5 +1,7 @@
 """The same bits whatever the threads, the neighbours in time, and the memory that came in dirty."""
 
+import contextlib
+
 import pytest
 import torch
 
@@ -57,13 +59,14 @@ def test_every_instruction_set_projects_to_the_same_bits(raw):
     scene = scene.to(torch.float32)
     results = []
     for name in ("baseline", "avx2", "avx512"):
-        try:
-            with instruction_set(name):
-                leaves = scene.with_gradients()
-                rendering = draw(leaves, raw=raw)
-                rendering.means_2d.sum().backward()
-        except native.RasterizerError:
-            continue  # this machine lacks it
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(instruction_set(name))
+            except native.RasterizerError:
+                continue  # this machine lacks it
+            leaves = scene.with_gradients()
+            rendering = draw(leaves, raw=raw)
+            rendering.means_2d.sum().backward()
         gradients = [leaf.grad for _, leaf in leaves.leaves() if leaf.grad is not None]
         results.append([rendering.radii, rendering.means_2d, *gradients])
     for result in results[1:]:

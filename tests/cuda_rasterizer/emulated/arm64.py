@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from tests.child_process import BUSY_SECONDS
 from tests.cuda_rasterizer.emulated.machine import FOLDER, ROOT, Machine, require, run
 
-BUILD = ROOT / "build" / "arm64"
+BUILD = ROOT / "build" / "emulated_arm64"  # build/arm64 may remember where the toolchain file was
 COMPILER = "aarch64-linux-gnu-g++"
 EMULATOR = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
 
