@@ -13,6 +13,7 @@ struct ColumnTerms {
     static constexpr int chunks = TileGeometry<Real>::chunks;
     Vector square[chunks], slope[chunks];  // a dx^2, or very low outside the reach; b dx
 
+    ColumnTerms() = default;
     ColumnTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g) {
         const Vector reach = broadcast(s.reach_x), outside = broadcast(Real(-1e30));
         for (int i = 0; i < chunks; ++i) {
@@ -46,37 +47,29 @@ struct Limits {
 // Below this no exponential is asked for.
 constexpr double lowest_exponent = -87;
 
-// Alphas of some vectors, an exponential each.
+// What a splat's alphas by exponentials begin with.
 template <typename Real>
-inline void alphas_by_exponentials(const SplatRecord<Real>& s, const TileGeometry<Real>& g,
-                                   const RowDistances<Real>& rows, const Limits<Real>& limits,
-                                   const VectorSet<Real>& vectors, typename Simd<Real>::Vector* alphas) {
+struct ExponentialTerms {
     using Vector = typename Simd<Real>::Vector;
-    const ColumnTerms<Real> columns(s, g);
-    constexpr Real lowest = Real(lowest_exponent);
-    const Vector c = broadcast(s.c), opacity = broadcast(s.opacity), ceiling = limits.ceiling;
-    const Vector threshold = broadcast(s.threshold > lowest ? s.threshold : lowest);
-    const auto find = [&](int64_t vector) {
-        const Vector y = broadcast(rows.y[vector % tile_size]);
-        const Vector exponent = columns.exponent(vector / tile_size, c, y);
-        const auto hit = (exponent >= threshold) & (exponent <= Vector{});
-        alphas[vector] = where(hit, minimum(opacity * exponential(exponent), ceiling));
-    };
-    for (int chunk = 0; chunk < g.chunks; ++chunk) vectors.for_each_between(chunk, find);
-}
+    ColumnTerms<Real> columns;
+    RowDistances<Real> rows;
+    Real c, opacity, threshold;
 
-// From a row to the next the exponent changes by g = b dx + 2 c dy + c, and from that change to the next by
-// 2 c. So v rows beyond a middle row its exponential is that of the middle row, times v equal factors a
-// column, times exp(c v^2): three products in place of an exponential, while neither may be so large that a
-// number leaves its range or that the rounding of up to `Half` products is seen (5e-6 of alpha, at worst).
-template <typename Real, int Half>
-inline bool changes_slowly(const SplatRecord<Real>& s, const TileGeometry<Real>& g, int middle) {
-    constexpr Real most = Real(32) / Half;
-    const Real along = 2 * s.c * (g.row_centers[middle] - s.mean_y);
-    const Real left = Real(g.x0) + Real(0.5) - s.mean_x;
-    const Real first = s.b * left + along, last = s.b * (left + Real(tile_size - 1)) + along;
-    return std::abs(first) <= most && std::abs(last) <= most && s.c * (Half * Half) >= Real(-30);
-}
+    ExponentialTerms() = default;
+    ExponentialTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g)
+        : columns(s, g),
+          rows(s, g),
+          c(s.c),
+          opacity(s.opacity),
+          threshold(s.threshold > Real(lowest_exponent) ? s.threshold : Real(lowest_exponent)) {}
+
+    // Those of one vector.
+    Vector alphas(int chunk, int row, const Limits<Real>& limits) const {
+        const Vector exponent = columns.exponent(chunk, broadcast(c), broadcast(rows.y[row]));
+        return minimum_between(exponent, broadcast(threshold), Vector{}, opacity * exponential(exponent),
+                               limits.ceiling);
+    }
+};
 
 // exp(c v^2) for v = 1 to Half.
 template <typename Real, int Half>
@@ -85,6 +78,7 @@ struct Falls {
     static constexpr int width = Simd<Real>::width;
     alignas(64) Real beyond[Half > width ? Half : width];
 
+    Falls() = default;
     explicit Falls(Real c) {
         Vector v{};
         for (int i = 0; i < width; ++i) v[i] = Real(i + 1);
@@ -93,98 +87,83 @@ struct Falls {
     }
 };
 
-// Alphas of all vectors in `Half` rows on both sides of the upper edge of row `middle`.
+// What a splat's alphas by products begin with, in `Half` rows on both sides of the upper edge of row
+// `middle`. From a row to the next the exponent changes by g = b dx + 2 c dy + c, and from that change to the
+// next by 2 c. So v rows beyond a middle row its exponential is that of the middle row, times v equal factors
+// a column, times exp(c v^2): three products in place of an exponential, while neither may be so large that a
+// number leaves its range or that the rounding of up to `Half` products is seen (5e-6 of alpha, at worst):
+// factors of at most e^(32 / Half), and exp(c Half^2) of at least e^-30.
 template <typename Real, int Half>
-inline void alphas_by_products(const SplatRecord<Real>& s, const TileGeometry<Real>& g,
-                               const Limits<Real>& limits, int middle, typename Simd<Real>::Vector* alphas) {
+struct ProductTerms {
     using Vector = typename Simd<Real>::Vector;
-    using Mask = typename Simd<Real>::Mask;
-    constexpr int chunks = TileGeometry<Real>::chunks;
-    // The bits of numbers that are not negative have the order of the numbers; compared as integers they
-    // leave the units alone that multiply.
-    const Mask floor = (Mask)limits.floor, ceiling = (Mask)limits.ceiling;
-    const auto limited = [&](Vector value) {
-        const Mask bits = (Mask)value;
-        return where(bits >= floor, (Vector)(bits < ceiling ? bits : ceiling));
-    };
-    const ColumnTerms<Real> columns(s, g);
-    const Falls<Real, Half> falls(s.c);
-    const Real y = g.row_centers[middle] - s.mean_y;
-    const Vector lowest = broadcast(Real(lowest_exponent));
-    Vector starts[chunks], factors[chunks];
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-        const Vector exponent = columns.exponent(chunk, broadcast(s.c), broadcast(y));
-        starts[chunk] = s.opacity * exponential(maximum(exponent, lowest));
-        factors[chunk] = exponential(columns.slope[chunk] + 2 * s.c * y);
-    }
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-        const Vector down_factor = factors[chunk], up_factor = Real(1) / down_factor;
-        Vector down = starts[chunk], up = down;
-        Vector* out = alphas + chunk * tile_size + middle;
-        out[0] = limited(down);
-#pragma GCC unroll 8
-        for (int v = 1; v < Half; ++v) {
-            const Vector fall = broadcast(falls.beyond[v - 1]);
-            down *= down_factor;
-            up *= up_factor;
-            out[v] = limited(down * fall);
-            out[-v] = limited(up * fall);
+    static constexpr int chunks = TileGeometry<Real>::chunks;
+    Falls<Real, Half> falls;
+    Vector starts[chunks], down_factors[chunks], up_factors[chunks];
+
+    ProductTerms() = default;
+    ProductTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g, int middle) : falls(s.c) {
+        const ColumnTerms<Real> columns(s, g);
+        const Real y = g.row_centers[middle] - s.mean_y;
+        const Vector lowest = broadcast(Real(lowest_exponent));
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            const Vector exponent = columns.exponent(chunk, broadcast(s.c), broadcast(y));
+            starts[chunk] = s.opacity * exponential(maximum(exponent, lowest));
+            down_factors[chunk] = exponential(columns.slope[chunk] + 2 * s.c * y);
+            up_factors[chunk] = Real(1) / down_factors[chunk];
         }
-        out[-Half] = limited(up * up_factor * falls.beyond[Half - 1]);
     }
-}
+
+    // The alphas of these rows.
+    void alphas(const Limits<Real>& limits, int middle, Vector* out_of_tile) const {
+        using Mask = typename Simd<Real>::Mask;
+        // The bits of numbers that are not negative have the order of the numbers; compared as integers they
+        // leave the units alone that multiply.
+        const Mask floor = (Mask)limits.floor, ceiling = (Mask)limits.ceiling;
+        const auto limited = [&](Vector value) {
+            const Mask bits = (Mask)value;
+            return where(bits >= floor, (Vector)(bits < ceiling ? bits : ceiling));
+        };
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            const Vector down_factor = down_factors[chunk], up_factor = up_factors[chunk];
+            Vector down = starts[chunk], up = down;
+            Vector* out = out_of_tile + chunk * tile_size + middle;
+            out[0] = limited(down);
+#pragma GCC unroll 8
+            for (int v = 1; v < Half; ++v) {
+                const Vector fall = broadcast(falls.beyond[v - 1]);
+                down *= down_factor;
+                up *= up_factor;
+                out[v] = limited(down * fall);
+                out[-v] = limited(up * fall);
+            }
+            out[-Half] = limited(up * up_factor * falls.beyond[Half - 1]);
+        }
+    }
+};
 
 // How a splat's alphas in a tile are found: by exponentials, by products in the whole tile, or else by
-// products on both sides of the row of this number.
+// products in a quarter of its rows on both sides of the row of this number. Forward and backward must do it
+// alike, bit for bit, and so must every machine: it depends on nothing but the splat and the tile, not even
+// on how wide a vector is.
 constexpr int by_exponentials = 0, by_products_everywhere = tile_size;
 
-// The alphas of a splat in some vectors of a tile and in those between them, each at the place of its number;
-// others may be written too. They are limited to the ceiling, and 0 where the splat does not count: a
-// decision that forward and backward must take alike, bit for bit. So how they are found, which is returned,
-// depends on nothing but the splat and the tile, not even on how wide a vector is. The splat must touch the
-// tile.
-template <typename Real>
-inline int find_alphas(const SplatRecord<Real>& s, const TileGeometry<Real>& g,
-                       const RowDistances<Real>& rows, const Limits<Real>& limits,
-                       const VectorSet<Real>& vectors, typename Simd<Real>::Vector* alphas) {
-    using Vector = typename Simd<Real>::Vector;
-    constexpr int half = tile_size / 2, quarter = tile_size / 4;
-    const Vector reach = broadcast(s.reach_y);
-    uint64_t within = 0;
-    for (int row = 0; row < tile_size; row += g.width) {
-        const Vector y = load<Vector>(rows.y + row);
-        within |= uint64_t(lanes_of((y <= reach) & (y >= -reach))) << row;
-    }
-    const Real left = Real(g.x0) + Real(0.5) - s.mean_x, right = left + Real(tile_size - 1);
-    const Real columns = (right < s.reach_x ? right : s.reach_x) - (left > -s.reach_x ? left : -s.reach_x);
-    const int first = __builtin_ctzll(within), count = 64 - __builtin_clzll(within) - first;
-    const Real covered = Real(count) * columns;
-    // A splat in few pixels is better off without the others' products.
-    if (count <= half) {
-        const int middle = (first < half ? first : half) + quarter;
-        if (covered >= Real(quarter * tile_size) && changes_slowly<Real, quarter>(s, g, middle)) {
-            alphas_by_products<Real, quarter>(s, g, limits, middle, alphas);
-            return middle;
-        }
-    } else if (covered >= Real(half * tile_size) && changes_slowly<Real, half>(s, g, half)) {
-        alphas_by_products<Real, half>(s, g, limits, half, alphas);
-        return by_products_everywhere;
-    }
-    alphas_by_exponentials(s, g, rows, limits, vectors, alphas);
-    return by_exponentials;
-}
-
-// The same alphas once more, by the way that the first time has taken.
+// The alphas of a splat in some vectors of a tile and in those between them, each at the place of its number,
+// found once more in the way that forward has taken; others may be written too.
 template <typename Real>
 [[gnu::noinline]] void find_alphas_again(int way, const SplatRecord<Real>& s, const TileGeometry<Real>& g,
                                          const Limits<Real>& limits, const VectorSet<Real>& vectors,
                                          typename Simd<Real>::Vector* alphas) {
-    if (way == by_exponentials)
-        alphas_by_exponentials(s, g, RowDistances<Real>(s, g), limits, vectors, alphas);
-    else if (way == by_products_everywhere)
-        alphas_by_products<Real, tile_size / 2>(s, g, limits, tile_size / 2, alphas);
-    else
-        alphas_by_products<Real, tile_size / 4>(s, g, limits, way, alphas);
+    if (way == by_products_everywhere) {
+        ProductTerms<Real, tile_size / 2>(s, g, tile_size / 2).alphas(limits, tile_size / 2, alphas);
+    } else if (way != by_exponentials) {
+        ProductTerms<Real, tile_size / 4>(s, g, way).alphas(limits, way, alphas);
+    } else {
+        const ExponentialTerms<Real> terms(s, g);
+        for (int chunk = 0; chunk < g.chunks; ++chunk)
+            vectors.for_each_between(chunk, [&](int64_t vector) {
+                alphas[vector] = terms.alphas(chunk, int(vector - chunk * tile_size), limits);
+            });
+    }
 }
 
 // What forward notes about a splat in a tile so that backward need not find it again.
@@ -194,7 +173,8 @@ struct Touch {
     uint32_t words[word_count];  // the vectors that it touched, at least those in which a pixel took light
     int32_t way;
 
-    void note(const VectorSet<Real>& vectors) {
+    void note(const VectorSet<Real>& vectors, int found_by) {
+        way = found_by;
         for (int i = 0; i < word_count; ++i) words[i] = uint32_t(vectors.words[i / 2] >> i % 2 * 32);
     }
     VectorSet<Real> vectors() const {

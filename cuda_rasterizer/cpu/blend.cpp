@@ -1,11 +1,11 @@
 // Front-to-back compositing, a tile at a time.
 //
-// A tile's state (transmittance, colours, depth where it is wanted) lives in the first-level cache. Each
-// splat of the list visits the vectors of pixels in which it can count and which still take light.
+// Splats come in batches: first the alphas of all, then they are composited. A strip of a tile takes all the
+// batch in registers where it has three colours; otherwise each splat visits the vectors of pixels that it
+// touches and that still take light, in the first-level cache.
 
-#include <cstring>
-
-#include "alphas.h"
+#include "alpha_batch.h"
+#include "blend_state.h"
 #include "kernels.h"
 #include "parallel.h"
 
@@ -15,77 +15,116 @@ namespace splatscope {
 namespace SPLATSCOPE_ISA {
 namespace {
 
-// One tile's pixels. Planes are tile_pixels numbers each, vector after vector. A pixel that has stopped, or
-// lies outside the image, has the transmittance 0, so that no splat reaches it; what it had left is in
-// `left`. Channels is the number of colours, or 0 where only the caller knows (see BackwardState).
-template <typename Real, int Channels>
-struct TileState {
-    static constexpr int width = TileGeometry<Real>::width;
+// Neighbours of a column of vectors, whose pixels stay in registers while splats go over them.
+template <typename Real>
+struct Strip {
+    using Vector = typename Simd<Real>::Vector;
+    using Bits = typename Simd<Real>::Bits;
+    static constexpr int width = Simd<Real>::width, count = AlphaBatch<Real>::strip;
 
-    alignas(64) Real transmittance[tile_pixels];
-    uint32_t taking[VectorSet<Real>::size];  // a bit for each pixel of a vector that still takes light
-    alignas(64) Real alphas[tile_pixels];    // of the present splat
-    alignas(64) Real fixed_colors[Channels ? Channels * tile_pixels : 1];
-    alignas(64) Real left[tile_pixels];
-    alignas(64) Real depth[tile_pixels];  // untouched where nobody asks for it
-    Real* workspace;  // the worker's; without a constant number of channels: the colours' planes
-    int32_t stops[tile_pixels];
-    VectorSet<Real> live;  // the vectors with such pixels
+    TileState<Real, 3>& state;
+    const int first;  // of the vectors
+    Vector transmittance[count], red[count], green[count], blue[count];
 
-    TileState(const TileGeometry<Real>& g, int channels, bool with_depth, int32_t list_length,
-              Real* workspace)
-        : workspace(workspace) {
-        if (with_depth) std::memset(depth, 0, sizeof depth);
-        std::memset(color(0), 0, size_t(channels) * tile_pixels * sizeof(Real));
-        std::memset(left, 0, sizeof left);
-        for (Real& t : transmittance) t = Real(1);
-        for (int32_t& stop : stops) stop = list_length;
-        for (uint32_t& lanes : taking) lanes = (1u << width) - 1;
-        for (int chunk = 0; chunk < g.chunks; ++chunk)
-            live.add(chunk * tile_size, (uint64_t(1) << tile_size) - 1);
-        for (int y = 0; y < tile_size && g.cut; ++y)
-            for (int x = y < g.rows ? g.columns : 0; x < tile_size; ++x) stop_pixel(g.place(x, y), 0);
+    Strip(TileState<Real, 3>& state, int first) : state(state), first(first) {
+        load_transmittance();
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i) {
+            red[i] = load<Vector>(state.color(0) + (first + i) * width);
+            green[i] = load<Vector>(state.color(1) + (first + i) * width);
+            blue[i] = load<Vector>(state.color(2) + (first + i) * width);
+        }
     }
 
-    Real* color(int channel) { return (Channels ? fixed_colors : workspace) + channel * tile_pixels; }
-    const Real* color(int channel) const {
-        return (Channels ? fixed_colors : workspace) + channel * tile_pixels;
+    void load_transmittance() {
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i)
+            transmittance[i] = load<Vector>(state.transmittance + (first + i) * width);
+    }
+    void store_transmittance() const {
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i) store(state.transmittance + (first + i) * width, transmittance[i]);
+    }
+    void store_all() const {
+        store_transmittance();
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i) {
+            store(state.color(0) + (first + i) * width, red[i]);
+            store(state.color(1) + (first + i) * width, green[i]);
+            store(state.color(2) + (first + i) * width, blue[i]);
+        }
     }
 
-    // Rare: some pixels of a vector stop before instance k.
-    void stop_pixels(int64_t vector, unsigned lanes, int32_t k) {
-        for (; lanes; lanes &= lanes - 1) stop_pixel(vector * width + __builtin_ctz(lanes), k);
+    // One splat, instance k of the tile.
+    void add(const Vector* alphas, const Real* color, Vector stop, int32_t k) {
+        Vector left[count];
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i) left[i] = transmittance[i] * (Real(1) - alphas[i]);
+        // Pixels that have stopped have a sign.
+        Bits least = (Bits)left[0];
+#pragma GCC unroll 4
+        for (int i = 1; i < count; ++i) least = smaller_bits(least, (Bits)left[i]);
+        if (__builtin_expect(any_bits_below(least, (Bits)stop), 0)) stop_pixels(left, stop, k);
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i) {
+            const Vector weight = transmittance[i] * alphas[i];
+            red[i] = fused(weight, broadcast(color[0]), red[i]);
+            green[i] = fused(weight, broadcast(color[1]), green[i]);
+            blue[i] = fused(weight, broadcast(color[2]), blue[i]);
+            transmittance[i] = left[i];
+        }
     }
 
   private:
-    void stop_pixel(int64_t place, int32_t k) {
-        left[place] = transmittance[place];
-        transmittance[place] = Real(0);
-        stops[place] = k;
-        uint32_t& lanes = taking[place / width];
-        lanes &= ~(1u << place % width);
-        if (!lanes) live.remove(place / width);
+    void stop_pixels(Vector* left, Vector stop, int32_t k) {
+        store_transmittance();
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i)
+            state.stop_pixels(first + i, lanes_below(left[i], stop) & state.taking[first + i], k);
+        load_transmittance();
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i) left[i] = transmittance[i] == Vector{} ? transmittance[i] : left[i];
     }
 };
 
-// Adds one splat to some vectors; how its alphas were found is returned. Channels is the number of colours,
-// or 0 where only `channels` knows.
+// Those splats of a batch that have a bit in `touching`; the batch begins with instance k of the tile.
+template <typename Real>
+[[gnu::noinline]] void blend_strip(TileState<Real, 3>& state, const AlphaBatch<Real>& batch, int first,
+                                   uint32_t touching, const SplatRecord<Real>* records, const int32_t* list,
+                                   typename Simd<Real>::Vector stop, int32_t k) {
+    Strip<Real> strip(state, first);
+    for (; touching; touching &= touching - 1) {
+        const int i = __builtin_ctz(touching);
+        strip.add(batch.alphas[i] + first, records[list[i]].color, stop, k + i);
+    }
+    strip.store_all();
+}
+
+// A batch of splats, strip by strip.
+template <typename Real>
+void blend_strips(TileState<Real, 3>& state, const AlphaBatch<Real>& batch,
+                  const Touches<Real, AlphaBatch<Real>::count>& touches, const SplatRecord<Real>* records,
+                  const int32_t* list, typename Simd<Real>::Vector stop, int32_t k) {
+    constexpr int strip = AlphaBatch<Real>::strip;
+    for (int first = 0; first < AlphaBatch<Real>::size; first += strip)
+        if (const uint32_t touching = touches.touching(first, strip))
+            blend_strip(state, batch, first, touching, records, list, stop, k);
+}
+
+// Adds one splat to some vectors. Channels is the number of colours, or 0 where only `channels` knows.
 template <typename Real, int Channels, bool Depth>
-inline int blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>& vectors,
-                       const SplatRecord<Real>& s, const RowDistances<Real>& rows, const Real* color,
-                       int channels, const TileGeometry<Real>& g, const Limits<Real>& limits, int32_t k) {
+inline void blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>& vectors,
+                        const typename Simd<Real>::Vector* alphas, const SplatRecord<Real>& s,
+                        const Real* color, int channels, typename Simd<Real>::Vector stop, int32_t k) {
     using Vector = typename Simd<Real>::Vector;
+    constexpr int width = Simd<Real>::width;
     const Vector depth = broadcast(s.depth);
     const int colors = Channels ? Channels : channels;
-    Vector fixed_colors[Channels ? Channels : 1];
-    for (int i = 0; i < Channels; ++i) fixed_colors[i] = broadcast(color[i]);
-    // First every alpha, then what follows from it (see backward_splat).
-    const int way = find_alphas(s, g, rows, limits, vectors, reinterpret_cast<Vector*>(state.alphas));
     const auto add = [&](int64_t vector) {
-        const int64_t at = vector * g.width;
-        const Vector alpha = load<Vector>(state.alphas + at), through = Real(1) - alpha;
+        const int64_t at = vector * width;
+        const Vector alpha = alphas[vector], through = Real(1) - alpha;
         Vector before = load<Vector>(state.transmittance + at);
-        const unsigned stopping = lanes_below(before * through, limits.stop) & state.taking[vector];
+        const unsigned stopping = lanes_below(before * through, stop) & state.taking[vector];
         if (__builtin_expect(stopping != 0, 0)) {  // out of the way, so that the others do not jump
             state.stop_pixels(vector, stopping, k);
             before = load<Vector>(state.transmittance + at);
@@ -93,14 +132,12 @@ inline int blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>& 
         const Vector weight = before * alpha;
         for (int i = 0; i < colors; ++i) {
             Real* plane = state.color(i) + at;
-            const Vector light = Channels ? fixed_colors[Channels ? i : 0] : broadcast(color[i]);
-            store(plane, fused(weight, light, load<Vector>(plane)));
+            store(plane, fused(weight, broadcast(color[i]), load<Vector>(plane)));
         }
         if (Depth) store(state.depth + at, fused(weight, depth, load<Vector>(state.depth + at)));
         store(state.transmittance + at, before * through);
     };
-    for (int chunk = 0; chunk < g.chunks; ++chunk) vectors.for_each_between(chunk, add);
-    return way;
+    for (int chunk = 0; chunk < TileGeometry<Real>::chunks; ++chunk) vectors.for_each_between(chunk, add);
 }
 
 template <typename Real, int Channels, bool Depth>
@@ -110,18 +147,28 @@ void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, co
     const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
     const Limits<Real> limits(t.cutoffs);
     auto* const touches = reinterpret_cast<Touch<Real>*>(t.touches);
-    for (int64_t k = begin; k < end && !state.live.is_empty(); ++k) {
-        const int32_t splat = t.instance_splats[k];
-        if (k + 8 < end) __builtin_prefetch(records + t.instance_splats[k + 8]);
-        const SplatRecord<Real>& s = records[splat];
-        const Real* color = t.channels <= record_channels ? s.color : t.colors + int64_t(splat) * t.channels;
-        const RowDistances<Real> rows(s, g);
-        const VectorSet<Real> vectors = vectors_of(g, s, rows) & state.live;
-        if (touches) touches[k].note(vectors);
-        if (vectors.is_empty()) continue;
-        const int way = blend_splat<Real, Channels, Depth>(state, vectors, s, rows, color, t.channels, g,
-                                                           limits, int32_t(k - begin));
-        if (touches) touches[k].way = way;
+    AlphaBatch<Real> batch;
+    Touches<Real, batch.count> touched;
+    for (int64_t k = begin; k < end && !state.live.is_empty(); k += batch.count) {
+        const int64_t next = k + batch.count < end ? k + batch.count : end;
+        const int used = int(next - k);
+        const int32_t* const list = t.instance_splats + k;
+        for (int64_t ahead = next; ahead < end && ahead < next + batch.count; ++ahead)
+            __builtin_prefetch(records + t.instance_splats[ahead]);
+        touched.find(g, state.live, records, list, used);
+        for (int i = 0; touches && i < used; ++i) touches[k + i].note(touched.vectors(i), touched.way(i));
+        batch.find(g, limits, records, list, touched);
+        if constexpr (Channels == 3 && !Depth) {
+            blend_strips(state, batch, touched, records, list, limits.stop, int32_t(k - begin));
+            continue;
+        }
+        for (int i = 0; i < used; ++i) {
+            const SplatRecord<Real>& s = records[list[i]];
+            const Real* color =
+                t.channels <= record_channels ? s.color : t.colors + int64_t(list[i]) * t.channels;
+            blend_splat<Real, Channels, Depth>(state, touched.vectors(i), batch.alphas[i], s, color,
+                                               t.channels, limits.stop, int32_t(k - begin) + i);
+        }
     }
 }
 

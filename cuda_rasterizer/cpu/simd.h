@@ -24,6 +24,13 @@ constexpr int vector_bytes = 32;
 constexpr int vector_bytes = 16;
 #endif
 
+// 32 vectors in registers, or 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr bool many_registers = true;
+#else
+constexpr bool many_registers = false;
+#endif
+
 template <typename Real>
 struct Simd;
 
@@ -31,6 +38,7 @@ template <>
 struct Simd<float> {
     using Vector = float __attribute__((vector_size(vector_bytes)));
     using Integer = int32_t;
+    using Bits = uint32_t __attribute__((vector_size(vector_bytes)));
     using Mask = Integer __attribute__((vector_size(vector_bytes)));
     static constexpr int width = vector_bytes / 4;
 };
@@ -39,6 +47,7 @@ template <>
 struct Simd<double> {
     using Vector = double __attribute__((vector_size(vector_bytes)));
     using Integer = int64_t;
+    using Bits = uint64_t __attribute__((vector_size(vector_bytes)));
     using Mask = Integer __attribute__((vector_size(vector_bytes)));
     static constexpr int width = vector_bytes / 8;
 };
@@ -232,6 +241,25 @@ inline unsigned lanes_below(Vector a, Vector b) {
 }
 #endif
 
+// In the order of their bits numbers that are not negative stand as they are, below all that have a sign.
+template <typename Bits>
+inline Bits smaller_bits(Bits a, Bits b) {
+    return a < b ? a : b;
+}
+#if defined(__AVX512F__)
+inline bool any_bits_below(Simd<float>::Bits a, Simd<float>::Bits b) {
+    return _mm512_cmplt_epu32_mask((__m512i)a, (__m512i)b) != 0;
+}
+inline bool any_bits_below(Simd<double>::Bits a, Simd<double>::Bits b) {
+    return _mm512_cmplt_epu64_mask((__m512i)a, (__m512i)b) != 0;
+}
+#else
+template <typename Bits>
+inline bool any_bits_below(Bits a, Bits b) {
+    return lanes_of(a < b) != 0;
+}
+#endif
+
 template <typename Real>
 inline typename Simd<Real>::Vector broadcast(Real value) {
     // x - 0 is x even for -0, so this costs no operation; x + 0 would.
@@ -243,6 +271,27 @@ template <typename Vector, typename Mask>
 inline Vector where(Mask mask, Vector a) {
     return (Vector)(mask & (Mask)a);
 }
+
+// The smaller of two that are not negative, where low <= x <= high; else 0.
+#if defined(__AVX512F__)
+// Of the mask in between GCC makes a vector, and the bits have the order of the numbers.
+inline FloatVector minimum_between(FloatVector x, FloatVector low, FloatVector high, FloatVector a,
+                                   FloatVector b) {
+    const __mmask16 hit =
+        _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, low, _CMP_GE_OQ), x, high, _CMP_LE_OQ);
+    return (FloatVector)_mm512_maskz_min_epi32(hit, (__m512i)a, (__m512i)b);
+}
+inline DoubleVector minimum_between(DoubleVector x, DoubleVector low, DoubleVector high, DoubleVector a,
+                                    DoubleVector b) {
+    const __mmask8 hit = _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(x, low, _CMP_GE_OQ), x, high, _CMP_LE_OQ);
+    return _mm512_maskz_min_pd(hit, a, b);
+}
+#else
+template <typename Vector>
+inline Vector minimum_between(Vector x, Vector low, Vector high, Vector a, Vector b) {
+    return where((x >= low) & (x <= high), minimum(a, b));
+}
+#endif
 
 template <typename Vector, typename Real>
 inline Vector load(const Real* from) {

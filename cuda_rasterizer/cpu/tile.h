@@ -58,6 +58,10 @@ struct VectorSet {
         for (uint64_t word : words) any |= word;
         return any == 0;
     }
+    // Whether any of `count` neighbours of one chunk is in it.
+    bool any_of(int first, int count) const {
+        return (words[first / 64] >> first % 64 & ((uint64_t(1) << count) - 1)) != 0;
+    }
     VectorSet operator&(const VectorSet& other) const {
         VectorSet both;
         for (int i = 0; i < word_count; ++i) both.words[i] = words[i] & other.words[i];
@@ -90,42 +94,12 @@ struct RowDistances {
     using Vector = typename Simd<Real>::Vector;
     alignas(64) Real y[tile_size];
 
+    RowDistances() = default;
     RowDistances(const SplatRecord<Real>& s, const TileGeometry<Real>& g) {
         for (int row = 0; row < tile_size; row += g.width)
             store(y + row, load<Vector>(g.row_centers + row) - broadcast(s.mean_y));
     }
 };
-
-// Relative error of an exponent, with room to spare: its terms may be large and cancel.
-constexpr double exponent_error = 2e-6;
-
-// The vectors in which a splat can count: those where the exponent's largest value, anywhere between the
-// first and the last pixel centre, reaches the threshold. Along a row it is largest on the ridge, or at the
-// end that is nearer to it. Nothing here branches: which rows a small splat touches cannot be guessed.
-template <typename Real>
-inline VectorSet<Real> vectors_of(const TileGeometry<Real>& g, const SplatRecord<Real>& s,
-                                  const RowDistances<Real>& rows) {
-    using Vector = typename Simd<Real>::Vector;
-    constexpr int width = TileGeometry<Real>::width, chunks = TileGeometry<Real>::chunks;
-    const Vector a = broadcast(s.a), b = broadcast(s.b), c = broadcast(s.c), ridge = broadcast(s.ridge);
-    const Vector threshold = broadcast(s.surely_below());
-    const Vector error = broadcast(Real(-exponent_error)), reach = broadcast(s.reach_y);
-    const Vector left = broadcast(Real(g.x0) + Real(0.5)) - broadcast(s.mean_x);
-    VectorSet<Real> found;
-    for (int row = 0; row < tile_size; row += width) {
-        const Vector y = load<Vector>(rows.y + row);
-        const auto inside = (y <= reach) & (y >= -reach);
-        const Vector top = ridge * y, by = b * y, cyy = c * y * y;
-        for (int chunk = 0; chunk < chunks; ++chunk) {
-            const Vector first = left + Real(chunk * width), last = left + Real(chunk * width + width - 1);
-            const Vector x = minimum(maximum(top, first), last), ax = a * x;
-            const Vector largest = fused(ax + by, x, cyy), terms = fused(ax, x, cyy);
-            found.add(chunk * tile_size + row,
-                      lanes_of(inside & (fused(terms, error, largest) >= threshold)));
-        }
-    }
-    return found;
-}
 
 }  // namespace SPLATSCOPE_ISA
 }  // namespace splatscope
