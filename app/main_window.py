@@ -162,7 +162,7 @@ class MainWindow(QMainWindow):
         session.frame_arrived.connect(viewport.show_frame)
         session.stopped.connect(self._engine_stopped)
         viewport.view_requested.connect(session.request_view)
-        viewport.painted.connect(session.count_painting)
+        viewport.worked.connect(session.count_window_work)
         viewport.noticed.connect(self.status.show_notice)
         viewport.dropped.connect(self.commands.open_named)
         viewport.key_pressed.connect(self.actions_table.press_view_key)

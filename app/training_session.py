@@ -59,9 +59,9 @@ class TrainingSession(QObject):
         self._engine.request_view(view)
 
     @Slot(float)
-    def count_painting(self, seconds: float) -> None:
-        """Tell what painting the view has cost."""
-        self._engine.count_painting(seconds)
+    def count_window_work(self, seconds: float) -> None:
+        """Tell how long this thread has worked."""
+        self._engine.count_window_work(seconds)
 
     @Slot()
     def take(self) -> None:

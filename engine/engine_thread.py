@@ -49,9 +49,9 @@ class Engine:
         """Ask for a picture; the newest request replaces an older one, None withdraws it."""
         self._inbox.request_view(view)
 
-    def count_painting(self, seconds: float) -> None:
-        """Count the seconds that a window spent on painting frames into the preview's share."""
-        self._inbox.count_painting(seconds)
+    def count_window_work(self, seconds: float) -> None:
+        """Count the seconds that a window's thread worked into the share of a resting view."""
+        self._inbox.count_window_work(seconds)
 
     def take_events(self) -> list[Event]:
         """The events since the last call, in order."""

@@ -24,8 +24,8 @@ class EngineHandle(Protocol):
         The request stands: while the preview is live, frames of it keep coming.
         """
 
-    def count_painting(self, seconds: float) -> None:
-        """Count the seconds that a window spent on painting frames into the preview's share."""
+    def count_window_work(self, seconds: float) -> None:
+        """Count the seconds that a window's thread worked into the share of a resting view."""
 
     def take_events(self) -> list[Event]:
         """The events since the last call, in order. Never loses one; metrics come merged."""

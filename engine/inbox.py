@@ -29,7 +29,7 @@ class Inbox:
         self._items: list[Command | Report] = []
         self._view: View | None = None
         self._view_is_new = False
-        self._painting = 0.0
+        self._window_work = 0.0
         self._urgent = False
         self._abandon = False
 
@@ -63,15 +63,19 @@ class Inbox:
             is_new, self._view_is_new = self._view_is_new, False
             return is_new, self._view
 
-    def count_painting(self, seconds: float) -> None:
-        """Add what painting frames has cost a window."""
-        with self._condition:
-            self._painting += seconds
+    def has_new_view(self) -> bool:
+        """Whether a request came since the last `take_view`."""
+        return self._view_is_new
 
-    def take_painting(self) -> float:
+    def count_window_work(self, seconds: float) -> None:
+        """Add the seconds that a window's thread worked."""
+        with self._condition:
+            self._window_work += seconds
+
+    def take_window_work(self) -> float:
         """The seconds that were counted since the last call."""
         with self._condition:
-            taken, self._painting = self._painting, 0.0
+            taken, self._window_work = self._window_work, 0.0
             return taken
 
     def has_urgent(self) -> bool:

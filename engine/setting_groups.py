@@ -404,7 +404,7 @@ class Preview:
     )
     preview_share_rest: float = setting(
         0.02,
-        "Share of wall time given to the picture while the camera rests, what painting it costs "
+        "Share of wall time given to the picture while the camera rests, what the window does "
         "included. A new one comes every 2 seconds all the same, but for pictures that would take "
         "more than a fifth of the time. With 0 none comes by itself.",
         label="share at rest",

@@ -1,8 +1,8 @@
 """When the engine draws a picture, and how large: the two preview budgets.
 
-A resting camera gets a small share of the wall time, what the window takes to paint its pictures
-included, and a picture every two seconds where that is too little for it; a moving one gets up to
-half of it at a coarser scale chosen from measured cost.
+A resting camera gets a small share of the wall time, all that the window's thread does included,
+and a picture every two seconds where that is too little for it; a moving one gets up to half of it
+at a coarser scale chosen from measured cost.
 When it comes to rest, one full-size picture follows. While nothing
 trains there is no limit, but only what changed is drawn. No clock is read here: `now` is handed in.
 """
@@ -51,7 +51,7 @@ class ViewScheduler:
         self._cost_pixels = 0  # size in pixels that the costs were measured for
         self._last_end = float("-inf")
         self._last_cost = 0.0
-        self._painting = 0.0  # seconds of the window for one picture, as it last said
+        self._window_work = 0.0  # seconds from picture to picture, as the window last said
         self._spent: deque[tuple[float, float]] = deque()  # (end, seconds)
         self._started: float | None = None
         self._coarsest_only = False
@@ -115,7 +115,7 @@ class ViewScheduler:
             return math.inf
         wait = self._last_cost * (1 - share) / share
         if not urgent:
-            wait += self._painting / share
+            wait += self._window_work / share
             dearest = self._last_cost * (1 - REST_MOST_SHARE) / REST_MOST_SHARE
             wait = min(wait, max(REST_SECONDS, dearest))
         return self._last_end + wait
@@ -136,9 +136,9 @@ class ViewScheduler:
         if self._awaited is not None and version >= self._awaited:
             self._awaited = None
 
-    def painted(self, seconds: float, now: float) -> None:
-        """Note that the window has painted that long since the last picture."""
-        self._painting = seconds
+    def window_worked(self, seconds: float, now: float) -> None:
+        """Note that the window's thread has worked that long since the picture before."""
+        self._window_work = seconds
         self._spent.append((now, seconds))
 
     def out_of_memory(self, plan: Plan, now: float) -> None:

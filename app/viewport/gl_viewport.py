@@ -35,7 +35,6 @@ from shiboken6 import Shiboken
 
 from app.viewport.surface import (
     OverlayPainter,
-    PaintingTime,
     Picture,
     SurfaceSignals,
     color_around,
@@ -171,7 +170,6 @@ class GlWindow(QOpenGLWindow):
         self.setFormat(surface_format())
         self.setFlag(Qt.WindowType.WindowDoesNotAcceptFocus)
         self.signals = SurfaceSignals(self)
-        self.painting = PaintingTime()
         self.picture: Picture | None = None
         self.overlay: OverlayPainter | None = None
         self.stage = QColor(0, 0, 0)
@@ -194,10 +192,6 @@ class GlWindow(QOpenGLWindow):
 
     def paintGL(self) -> None:
         """Draw stage, picture and overlay."""
-        with self.painting.counted():
-            self._paint()
-
-    def _paint(self) -> None:
         width, height = self.device_size()
         if width < 1 or height < 1:
             return
@@ -278,7 +272,6 @@ class GlSurface(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._container.setMinimumSize(QSize(1, 1))
         self.signals = self._window.signals
-        self.painting = self._window.painting
         application = QGuiApplication.instance()
         if isinstance(application, QGuiApplication):
             application.focusWindowChanged.connect(self._follow_focus)

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import QWidget
 
 from app.viewport.surface import (
     OverlayPainter,
-    PaintingTime,
     Picture,
     SurfaceSignals,
     color_around,
@@ -50,7 +49,6 @@ class PaintedSurface(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.signals = SurfaceSignals(self)
-        self.painting = PaintingTime()
         self._stage = QColor(0, 0, 0)
         self._picture: Picture | None = None
         self._image: QImage | None = None
@@ -71,8 +69,7 @@ class PaintedSurface(QWidget):
         if picture is None:
             self._image = None
         elif self._picture is None or picture.pixels is not self._picture.pixels:
-            with self.painting.counted():
-                self._image = image_of(picture.pixels)
+            self._image = image_of(picture.pixels)
         self._picture, self._overlay = picture, overlay
         self.update()
 
@@ -119,10 +116,6 @@ class PaintedSurface(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint stage, picture and overlay."""
-        with self.painting.counted():
-            self._paint()
-
-    def _paint(self) -> None:
         painter = QPainter(self)
         ratio = self.devicePixelRatioF()
         painter.fillRect(self.rect(), color_around(self._picture, self._stage))

@@ -4,10 +4,7 @@ A surface knows nothing of cameras or engines. `Viewport` hands it the two and l
 events of `sources`.
 """
 
-import contextlib
 import dataclasses
-import time
-from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -52,27 +49,6 @@ class OverlayPainter(Protocol):
         """Paint on a surface of `width` x `height` logical pixels of `ratio` device pixels."""
 
 
-class PaintingTime:
-    """The processor time that a surface's thread spends on painting."""
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-
-    @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count what is done within."""
-        start = time.thread_time()
-        try:
-            yield
-        finally:
-            self._seconds += time.thread_time() - start
-
-    def taken(self) -> float:
-        """The seconds counted since the last call."""
-        seconds, self._seconds = self._seconds, 0.0
-        return seconds
-
-
 class SurfaceSignals(QObject):
     """What a surface has to tell."""
 
@@ -84,7 +60,6 @@ class Surface(Protocol):
     """A place where pictures are shown; `PaintedSurface` and `GlSurface` are its two kinds."""
 
     signals: SurfaceSignals
-    painting: PaintingTime
 
     @property
     def widget(self) -> QWidget:

@@ -5,6 +5,7 @@ pictures while anybody can see them, and lays overlays on them with each picture
 """
 
 import dataclasses
+import math
 import time
 
 import numpy as np
@@ -28,6 +29,7 @@ from engine.training.photos import BLACK, Color
 
 MOVING_MS = 250  # how long after the last input the camera counts as moving
 FRAME_INTERVAL_MS = 33  # repaints for new frames come no faster
+FRAMES_APART_SECONDS = 4.0  # at most, where one follows the other (see ViewScheduler)
 LATE_MS = 400  # a picture of an older view is called so after this long
 
 
@@ -35,7 +37,7 @@ class Viewport(QWidget):
     """The middle of the window."""
 
     view_requested = Signal(object)  # View or None
-    painted = Signal(float)  # the seconds that painting has taken since the frame before
+    worked = Signal(float)  # the seconds of this thread since the frame before
     photo_changed = Signal(int)  # the photo through whose camera the view looks, -1: none
     key_pressed = Signal(str)  # a single key that is not the camera's
     noticed = Signal(str)  # a quiet word for the user
@@ -59,6 +61,7 @@ class Viewport(QWidget):
         self._focused = False
         self._moving_until = 0.0
         self._presented_at = 0.0
+        self._worked = (-math.inf, 0.0)  # the last frame's time, and this thread's then
         self._dragging = False
         self._run_id = 0
         self.photos = PhotoPictures(decode, self)
@@ -128,12 +131,17 @@ class Viewport(QWidget):
         self._run_id = frame.run_id
         self.frame = frame
         self._answer_time.answer(frame.view_id, time.monotonic())
-        self.painted.emit(self.surface.painting.taken())
+        self._tell_work()
         wait = FRAME_INTERVAL_MS - (time.monotonic() - self._presented_at) * 1000
         if wait <= 0:
             self.present()
         elif not self._frame_timer.isActive():
             self._frame_timer.start(int(wait) + 1)
+
+    def _tell_work(self) -> None:
+        before, self._worked = self._worked, (time.monotonic(), time.thread_time())
+        if self._worked[0] - before[0] < FRAMES_APART_SECONDS:  # else it was not for pictures
+            self.worked.emit(self._worked[1] - before[1])
 
     def set_held_out_psnr(self, psnr: float, step: int) -> None:
         """The mean PSNR of the held-out photos after a step, for its pill."""

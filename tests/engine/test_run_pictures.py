@@ -84,15 +84,15 @@ def test_training_hears_for_how_long_the_device_drew_in_its_time(made, training)
     assert others == ([0.2] if training else [])
 
 
-def test_what_painting_costs_a_window_is_of_the_share(made):
+def test_what_a_window_works_is_of_the_share(made):
     del made
     pictures, inbox = pictures_of([])
-    inbox.count_painting(0.15)
-    inbox.count_painting(0.05)
+    inbox.count_window_work(0.15)
+    inbox.count_window_work(0.05)
     pictures.serve(run_of(), training=True)
     pictures.serve(run_of(), training=True)
     assert pictures.share() == 1.0  # 0.2 s of the milliseconds since the first picture
-    assert inbox.take_painting() == 0.0
+    assert inbox.take_window_work() == 0.0
 
 
 def test_training_does_not_wait_for_a_picture_and_shows_it_when_it_is_there(made):

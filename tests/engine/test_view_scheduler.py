@@ -57,15 +57,15 @@ def test_a_resting_camera_gets_two_percent_of_the_time() -> None:
     assert clock.scheduler.share(clock.now) == pytest.approx(0.02, abs=0.012)
 
 
-def test_the_share_of_a_resting_camera_pays_for_painting_too() -> None:
-    clock, painting = Clock(cost=0.008), 0.004
+def test_the_share_of_a_resting_camera_pays_for_the_window_too() -> None:
+    clock, work = Clock(cost=0.008), 0.004
     clock.scheduler.request(View(1, CAMERA), clock.now)
     while clock.now < 140.0:
         count = len(clock.drawn)
         clock.turn(0.01)
         if len(clock.drawn) > count:
-            clock.scheduler.painted(painting, clock.now)
-    spent = clock.spent + painting * len(clock.drawn)
+            clock.scheduler.window_worked(work, clock.now)
+    spent = clock.spent + work * len(clock.drawn)
     # one picture costs 0.03 % of that time, and phases of 5 ms are 1 % of the time between two
     assert spent / (clock.now - 100.0) == pytest.approx(0.02, abs=0.001)
     assert clock.scheduler.share(clock.now) == pytest.approx(0.02, abs=0.004)

@@ -100,7 +100,7 @@ def stepped(run_id: int, first: int, last: int, splats: int = 1000) -> Stepped:
 class ScriptedEngine:
     """An `EngineHandle` whose thread carries out scripts.
 
-    It records `commands`, `views` and `painting`, answers Start, Pause, OpenScene and Shutdown
+    It records `commands`, `views` and `window_work`, answers Start, Pause, OpenScene and Shutdown
     with the events the real engine would send, and renders a numbered card for each view request.
     What else happens, a test says with `emit` and `show`.
     """
@@ -108,7 +108,7 @@ class ScriptedEngine:
     def __init__(self, *, answers_views: bool = True, stops_by_itself: bool = True) -> None:
         self.commands: list[Command] = []
         self.views: list[View | None] = []
-        self.painting: list[float] = []
+        self.window_work: list[float] = []
         self.frame_count = 0
         self.run_id = 0
         self.step = 0
@@ -137,8 +137,8 @@ class ScriptedEngine:
         if view is not None and self.answers_views:
             self._scripts.put(lambda: self._render(view))
 
-    def count_painting(self, seconds: float) -> None:
-        self.painting.append(seconds)
+    def count_window_work(self, seconds: float) -> None:
+        self.window_work.append(seconds)
 
     def take_events(self) -> list[Event]:
         with self._lock:
