@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "three_planes.h"
 #include "tile.h"
 
 namespace splatscope {

@@ -8,6 +8,7 @@
 #include "blend_state.h"
 #include "kernels.h"
 #include "parallel.h"
+#include "three_planes.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)
 
@@ -156,7 +157,7 @@ void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, co
         for (int64_t ahead = next; ahead < end && ahead < next + batch.count; ++ahead)
             __builtin_prefetch(records + t.instance_splats[ahead]);
         touched.find(g, state.live, records, list, used);
-        for (int i = 0; touches && i < used; ++i) touches[k + i].note(touched.vectors(i), touched.way(i));
+        if (touches) touched.note(touches + k, used);
         batch.find(g, limits, records, list, touched);
         if constexpr (Channels == 3 && !Depth) {
             blend_strips(state, batch, touched, records, list, limits.stop, int32_t(k - begin));

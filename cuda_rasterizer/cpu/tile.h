@@ -58,10 +58,6 @@ struct VectorSet {
         for (uint64_t word : words) any |= word;
         return any == 0;
     }
-    // Whether any of `count` neighbours of one chunk is in it.
-    bool any_of(int first, int count) const {
-        return (words[first / 64] >> first % 64 & ((uint64_t(1) << count) - 1)) != 0;
-    }
     VectorSet operator&(const VectorSet& other) const {
         VectorSet both;
         for (int i = 0; i < word_count; ++i) both.words[i] = words[i] & other.words[i];

@@ -68,6 +68,19 @@ class Touches {
     // How its alphas are to be found (see by_exponentials).
     int way(int i) const { return int(ways_[i]); }
 
+    // Leaves what backward need not find again of the first `used` splats.
+    void note(Touch<Real>* notes, int used) const {
+        if constexpr (chunks == 1 && sizeof(Touch<Real>) == 2 * sizeof(Integer)) {  // one thing after another
+            Integer* const numbers = reinterpret_cast<Integer*>(notes);
+            for (int i = 0; i < used; ++i) {
+                numbers[2 * i] = rows_[0][i];
+                numbers[2 * i + 1] = ways_[i];
+            }
+        } else {
+            for (int i = 0; i < used; ++i) notes[i].note(vectors(i), way(i));
+        }
+    }
+
     // The splats that touch any of `count` neighbours of a chunk.
     uint32_t touching(int first_vector, int count) const {
         const Integer rows = ((Integer(1) << count) - 1) << first_vector % tile_size;

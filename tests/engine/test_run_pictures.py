@@ -12,6 +12,7 @@ from engine.inbox import Inbox
 from engine.messages import Frame, View
 from engine.run_pictures import RunPictures
 from engine.settings import Settings
+from engine.view_scheduler import ViewScheduler
 from tests.engine.training.tiny_scene import camera_at
 
 
@@ -82,6 +83,57 @@ def test_training_hears_for_how_long_the_device_drew_in_its_time(made, training)
     made[0].arrived = True
     pictures.serve(run, training=training)
     assert others == ([0.2] if training else [])
+
+
+def asked_of(pictures: RunPictures, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When `pictures` asks its scheduler whether one is due."""
+    times: list[float] = []
+    due = ViewScheduler.due
+
+    def noted(self: ViewScheduler, now: float, *rest: Any, **words: Any) -> Any:
+        times.append(now)
+        return due(self, now, *rest, **words)
+
+    monkeypatch.setattr(ViewScheduler, "due", noted)
+    return times
+
+
+def test_what_is_known_of_the_next_picture_is_not_asked_in_every_phase(made, monkeypatch):
+    pictures, inbox = pictures_of([])
+    run = run_of()
+    pictures.serve(run, training=True)
+    made[0].arrived = True
+    assert pictures.serve(run, training=True)
+    run.version += 1
+    wait = pictures.due_in(run)
+    assert wait is not None
+    assert wait > run_pictures.BELIEVED_SECONDS  # a picture every two seconds, as each costs 0.25
+    asked = asked_of(pictures, monkeypatch)
+    for _ in range(5):
+        assert not pictures.serve(run, training=True)
+        run.version += 1
+    assert asked == []
+    inbox.request_view(View(2, camera_at(0.1)))  # of which nothing was known
+    pictures.serve(run, training=True)
+    assert len(asked) == 1
+    pictures.hasten(run.version)
+    pictures.serve(run, training=True)
+    assert len(asked) == 2
+
+
+def test_a_picture_that_the_next_step_makes_due_is_asked_for_after_it(made, monkeypatch):
+    pictures, _ = pictures_of([])
+    run = run_of()
+    pictures.serve(run, training=True)
+    made[0].arrived = True
+    pictures.serve(run, training=True)
+    assert pictures.due_in(run) is None  # it is of this very model
+    asked = asked_of(pictures, monkeypatch)
+    pictures.serve(run, training=True)
+    assert asked == []
+    run.version += 1
+    pictures.serve(run, training=True)
+    assert len(asked) == 1
 
 
 def test_what_a_window_works_is_of_the_share(made):

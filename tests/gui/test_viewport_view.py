@@ -92,6 +92,18 @@ def test_the_engine_hears_how_long_the_window_has_worked_between_frames(room: Ro
     assert 0.0 < max(room.engine.window_work[heard:]) < LIMIT_MS / 1000
 
 
+def test_work_between_frames_far_apart_is_not_for_pictures(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.open()
+    room.wait_for_current_frame()
+    heard = len(room.engine.window_work)
+    monkeypatch.setattr("app.viewport.viewport.FRAMES_APART_SECONDS", 0.0)
+    drag(room.view.surface, (200, 150), [(30, 0)])
+    room.wait_for_current_frame()
+    assert len(room.engine.window_work) == heard
+
+
 def test_an_older_frame_never_replaces_a_newer_one(room: Room) -> None:
     room.open()
     view = newest(room)
