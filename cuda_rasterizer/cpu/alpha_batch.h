@@ -3,6 +3,8 @@
 // that it guesses well what comes next.
 #pragma once
 
+#include <cstring>
+
 #include "touches.h"
 
 namespace splatscope {
@@ -69,7 +71,8 @@ class AlphaBatch {
                 const int first = __builtin_ctzll(rows), last = 63 - __builtin_clzll(rows);
                 clear_ends(i, chunk, first, last);
                 // A whole column, of which those too many are written over.
-                store_anywhere(wanted_ + wanted, column_ + uint32_t(i * size + chunk * tile_size + first));
+                const Column places = column_ + uint32_t(i * size + chunk * tile_size + first);
+                std::memcpy(wanted_ + wanted, &places, sizeof places);
                 wanted += last - first + 1;
             }
         }
