@@ -15,12 +15,13 @@ class AlphaBatch {
   public:
     using Vector = typename Simd<Real>::Vector;
     static constexpr int size = VectorSet<Real>::size;
-    // Neighbours of a column of vectors, whose pixels fit into the registers together (see blend_strip).
+    // Neighbours of a column of vectors, whose pixels fit into the registers together (see Strip).
     static constexpr int strip = many_registers ? 4 : 2;
     // As many splats as leave room in the first-level cache.
     static constexpr int count = vector_bytes == 64 ? 32 : 16;
 
-    alignas(64) Vector alphas[count][size];  // of whole strips of those that a splat touches
+    // Those of splat i, in the strips that it touches.
+    const Vector* of(int i) const { return alphas_ + i * size; }
 
     // Of splats list[0], list[1], … as they touch the tile.
     void find(const TileGeometry<Real>& g, const Limits<Real>& limits, const SplatRecord<Real>* records,
@@ -50,7 +51,7 @@ class AlphaBatch {
 
     // Of the strips in which the rows of a chunk begin and end, what they may not reach.
     void clear_ends(int i, int chunk, int first, int last) {
-        Vector* const column = alphas[i] + chunk * tile_size;
+        Vector* const column = alphas_ + i * size + chunk * tile_size;
         for (int k = 0; k < strip - 1; ++k)
             column[(first & -strip) + k] = column[(last & -strip) + strip - 1 - k] = Vector{};
     }
@@ -78,7 +79,7 @@ class AlphaBatch {
         }
         for (int k = 0; k < wanted; ++k) {
             const uint32_t place = wanted_[k], vector = place % size;
-            alphas[0][place] =
+            alphas_[place] =
                 terms_[place / size].exponential.alphas(vector / tile_size, vector % tile_size, limits);
         }
     }
@@ -101,13 +102,14 @@ class AlphaBatch {
         }
         for (uint32_t left = splats; left; left &= left - 1) {
             const int i = __builtin_ctz(left);
-            products_of<Half>(terms_[i]).alphas(limits, middle_of(i), alphas[i]);
+            products_of<Half>(terms_[i]).alphas(limits, middle_of(i), alphas_ + i * size);
         }
     }
 
+    alignas(64) Vector alphas_[count * size];
     const Column column_ = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     Terms terms_[count];
-    uint32_t wanted_[count * size + tile_size];  // places of vectors in `alphas`
+    uint32_t wanted_[count * size + tile_size];  // places in `alphas_`
 };
 
 }  // namespace SPLATSCOPE_ISA

@@ -87,12 +87,16 @@ struct Falls {
     }
 };
 
+// Products are taken while factors lie within e^steepest and exp(c Half^2) is at least e^lowest_fall.
+template <typename Real, int Half>
+constexpr Real steepest = Real(32) / Half;
+constexpr double lowest_fall = -30;
+
 // What a splat's alphas by products begin with, in `Half` rows on both sides of the upper edge of row
 // `middle`. From a row to the next the exponent changes by g = b dx + 2 c dy + c, and from that change to the
 // next by 2 c. So v rows beyond a middle row its exponential is that of the middle row, times v equal factors
 // a column, times exp(c v^2): three products in place of an exponential, while neither may be so large that a
-// number leaves its range or that the rounding of up to `Half` products is seen (5e-6 of alpha, at worst):
-// factors of at most e^(32 / Half), and exp(c Half^2) of at least e^-30.
+// number leaves its range or that the rounding of up to `Half` products is seen (5e-6 of alpha, at worst).
 template <typename Real, int Half>
 struct ProductTerms {
     using Vector = typename Simd<Real>::Vector;

@@ -96,7 +96,7 @@ template <typename Real>
     Strip<Real> strip(state, first);
     for (; touching; touching &= touching - 1) {
         const int i = __builtin_ctz(touching);
-        strip.add(batch.alphas[i] + first, records[list[i]].color, stop, k + i);
+        strip.add(batch.of(i) + first, records[list[i]].color, stop, k + i);
     }
     strip.store_all();
 }
@@ -157,7 +157,7 @@ void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, co
         for (int64_t ahead = next; ahead < end && ahead < next + batch.count; ++ahead)
             __builtin_prefetch(records + t.instance_splats[ahead]);
         touched.find(g, state.live, records, list, used);
-        if (touches) touched.note(touches + k, used);
+        for (int i = 0; touches && i < used; ++i) touches[k + i].note(touched.vectors(i), touched.way(i));
         batch.find(g, limits, records, list, touched);
         if constexpr (Channels == 3 && !Depth) {
             blend_strips(state, batch, touched, records, list, limits.stop, int32_t(k - begin));
@@ -167,8 +167,8 @@ void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, co
             const SplatRecord<Real>& s = records[list[i]];
             const Real* color =
                 t.channels <= record_channels ? s.color : t.colors + int64_t(list[i]) * t.channels;
-            blend_splat<Real, Channels, Depth>(state, touched.vectors(i), batch.alphas[i], s, color,
-                                               t.channels, limits.stop, int32_t(k - begin) + i);
+            blend_splat<Real, Channels, Depth>(state, touched.vectors(i), batch.of(i), s, color, t.channels,
+                                               limits.stop, int32_t(k - begin) + i);
         }
     }
 }

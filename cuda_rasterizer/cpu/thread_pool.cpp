@@ -51,16 +51,13 @@ class Watch {
         if (has_end()) end_ = Clock::now() + std::chrono::nanoseconds(recall->patience_ns);
     }
 
-    // Behind task `index` of `count`. Where they are many, and short, the clock is read at some of them only.
-    bool is_over(int64_t index, int64_t count) const {
+    bool is_over() const {
         if (!recall_) return false;
-        if (__atomic_load_n(recall_->called, __ATOMIC_RELAXED) != 0) return true;
-        return has_end() && (count < many_tasks || index % looks_apart == 0) && Clock::now() >= end_;
+        return __atomic_load_n(recall_->called, __ATOMIC_RELAXED) != 0 || (has_end() && Clock::now() >= end_);
     }
 
   private:
     using Clock = std::chrono::steady_clock;
-    static constexpr int64_t many_tasks = 64, looks_apart = 4;
 
     bool has_end() const { return recall_ && recall_->patience_ns >= 0; }
 
@@ -154,7 +151,7 @@ class Pool {
             const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
             if (index >= end) break;
             task_(context_, index, worker);
-            if (watch_->is_over(index, count_)) return false;
+            if (watch_->is_over()) return false;
         }
         return true;
     }

@@ -68,19 +68,6 @@ class Touches {
     // How its alphas are to be found (see by_exponentials).
     int way(int i) const { return int(ways_[i]); }
 
-    // Leaves what backward need not find again of the first `used` splats.
-    void note(Touch<Real>* notes, int used) const {
-        if constexpr (chunks == 1 && sizeof(Touch<Real>) == 2 * sizeof(Integer)) {  // one thing after another
-            Integer* const numbers = reinterpret_cast<Integer*>(notes);
-            for (int i = 0; i < used; ++i) {
-                numbers[2 * i] = rows_[0][i];
-                numbers[2 * i + 1] = ways_[i];
-            }
-        } else {
-            for (int i = 0; i < used; ++i) notes[i].note(vectors(i), way(i));
-        }
-    }
-
     // The splats that touch any of `count` neighbours of a chunk.
     uint32_t touching(int first_vector, int count) const {
         const Integer rows = ((Integer(1) << count) - 1) << first_vector % tile_size;
@@ -158,9 +145,9 @@ class Touches {
         // See ProductTerms.
         const Vector y = __builtin_convertvector(middle, Vector) + g.row_centers[0] - s.mean_y;
         const Vector along = 2 * s.c * y, first = s.b * left + along, last = s.b * right + along;
-        const Vector most = choose(few, Real(32) / quarter, Real(32) / half);
+        const Vector most = choose(few, steepest<Real, quarter>, steepest<Real, half>);
         const Mask slowly = (first <= most) & (first >= -most) & (last <= most) & (last >= -most);
-        const Mask gently = s.c * choose(few, quarter * quarter, half * half) >= broadcast(Real(-30));
+        const Mask gently = s.c * choose(few, quarter * quarter, half * half) >= broadcast(Real(lowest_fall));
         const Mask covers = covered >= choose(few, 24, 32);
         return slowly & gently & covers & (few ? middle : Mask{} + by_products_everywhere);
     }

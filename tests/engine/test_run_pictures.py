@@ -85,8 +85,8 @@ def test_training_hears_for_how_long_the_device_drew_in_its_time(made, training)
     assert others == ([0.2] if training else [])
 
 
-def asked_of(pictures: RunPictures, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When `pictures` asks its scheduler whether one is due."""
+def asked_of(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When a scheduler was asked whether a picture is due."""
     times: list[float] = []
     due = ViewScheduler.due
 
@@ -108,7 +108,7 @@ def test_what_is_known_of_the_next_picture_is_not_asked_in_every_phase(made, mon
     wait = pictures.due_in(run)
     assert wait is not None
     assert wait > run_pictures.BELIEVED_SECONDS  # a picture every two seconds, as each costs 0.25
-    asked = asked_of(pictures, monkeypatch)
+    asked = asked_of(monkeypatch)
     for _ in range(5):
         assert not pictures.serve(run, training=True)
         run.version += 1
@@ -128,7 +128,7 @@ def test_a_picture_that_the_next_step_makes_due_is_asked_for_after_it(made, monk
     made[0].arrived = True
     pictures.serve(run, training=True)
     assert pictures.due_in(run) is None  # it is of this very model
-    asked = asked_of(pictures, monkeypatch)
+    asked = asked_of(monkeypatch)
     pictures.serve(run, training=True)
     assert asked == []
     run.version += 1
