@@ -71,22 +71,6 @@ struct ExponentialTerms {
     }
 };
 
-// exp(c v^2) for v = 1 to Half.
-template <typename Real, int Half>
-struct Falls {
-    using Vector = typename Simd<Real>::Vector;
-    static constexpr int width = Simd<Real>::width;
-    alignas(64) Real beyond[Half > width ? Half : width];
-
-    Falls() = default;
-    explicit Falls(Real c) {
-        Vector v{};
-        for (int i = 0; i < width; ++i) v[i] = Real(i + 1);
-        for (int i = 0; i < Half; i += width, v += Real(width))
-            store(beyond + i, exponential(maximum(c * v * v, broadcast(Real(lowest_exponent)))));
-    }
-};
-
 // Products are taken while factors lie within e^steepest and exp(c Half^2) is at least e^lowest_fall.
 template <typename Real, int Half>
 constexpr Real steepest = Real(32) / Half;
@@ -100,20 +84,31 @@ constexpr double lowest_fall = -30;
 template <typename Real, int Half>
 struct ProductTerms {
     using Vector = typename Simd<Real>::Vector;
-    static constexpr int chunks = TileGeometry<Real>::chunks;
-    Falls<Real, Half> falls;
+    static constexpr int width = Simd<Real>::width, chunks = TileGeometry<Real>::chunks;
+    static constexpr int fall_vectors = (Half + width - 1) / width;
+    alignas(64) Real falls[fall_vectors * width];  // exp(c v^2) for v = 1 to Half
     Vector starts[chunks], down_factors[chunks], up_factors[chunks];
 
     ProductTerms() = default;
-    ProductTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g, int middle) : falls(s.c) {
+    ProductTerms(const SplatRecord<Real>& s, const TileGeometry<Real>& g, int middle) {
         const ColumnTerms<Real> columns(s, g);
         const Real y = g.row_centers[middle] - s.mean_y;
         const Vector lowest = broadcast(Real(lowest_exponent));
-        for (int chunk = 0; chunk < chunks; ++chunk) {
-            const Vector exponent = columns.exponent(chunk, broadcast(s.c), broadcast(y));
-            starts[chunk] = s.opacity * exponential(maximum(exponent, lowest));
-            down_factors[chunk] = exponential(columns.slope[chunk] + 2 * s.c * y);
-            up_factors[chunk] = Real(1) / down_factors[chunk];
+        // All at once: first of the falls, then of the starts, then of the factors.
+        constexpr int start = fall_vectors, factor = start + chunks, count = factor + chunks;
+        Vector found[count], v{};
+        for (int i = 0; i < width; ++i) v[i] = Real(i + 1);
+        for (int i = 0; i < fall_vectors; ++i, v += Real(width)) found[i] = maximum(s.c * v * v, lowest);
+        for (int i = 0; i < chunks; ++i) {
+            found[start + i] = maximum(columns.exponent(i, broadcast(s.c), broadcast(y)), lowest);
+            found[factor + i] = columns.slope[i] + 2 * s.c * y;
+        }
+        exponentials<count>(found, found);
+        for (int i = 0; i < fall_vectors; ++i) store(falls + i * width, found[i]);
+        for (int i = 0; i < chunks; ++i) {
+            starts[i] = s.opacity * found[start + i];
+            down_factors[i] = found[factor + i];
+            up_factors[i] = Real(1) / down_factors[i];
         }
     }
 
@@ -134,13 +129,13 @@ struct ProductTerms {
             out[0] = limited(down);
 #pragma GCC unroll 8
             for (int v = 1; v < Half; ++v) {
-                const Vector fall = broadcast(falls.beyond[v - 1]);
+                const Vector fall = broadcast(falls[v - 1]);
                 down *= down_factor;
                 up *= up_factor;
                 out[v] = limited(down * fall);
                 out[-v] = limited(up * fall);
             }
-            out[-Half] = limited(up * up_factor * falls.beyond[Half - 1]);
+            out[-Half] = limited(up * up_factor * falls[Half - 1]);
         }
     }
 };

@@ -13,6 +13,7 @@
 #include "alphas.h"
 #include "backward_state.h"
 #include "kernels.h"
+#include "lane_sums.h"
 #include "parallel.h"
 
 SPLATSCOPE_DECLARE_KERNELS(SPLATSCOPE_ISA)

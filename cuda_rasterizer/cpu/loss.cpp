@@ -15,6 +15,7 @@
 
 #include "constants.h"
 #include "kernels.h"
+#include "lane_sums.h"
 #include "loss_vectors.h"
 #include "parallel.h"
 #include "simd.h"

@@ -5,6 +5,7 @@
 
 #include "gradient_flags.h"
 #include "kernels.h"
+#include "lane_sums.h"
 #include "parallel.h"
 #include "splat_lanes.h"
 

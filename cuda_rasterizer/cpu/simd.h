@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -316,81 +315,48 @@ inline void store_anywhere(Real* to, Vector value) {
     __builtin_memcpy(to, &value, sizeof value);
 }
 
-// e^x for x in [-87, 0], anything outside. Relative error 1.1e-7 plus rounding: 2^n 2^r with |r| <= 1/2 and a
-// polynomial of degree 5 (fitted by us), in pairs since a chain of five would be waited for.
-inline FloatVector exponential(FloatVector x) {
+// e^x for each x in [-87, 0], anything outside. Relative error 1.1e-7 plus rounding: 2^n 2^r with |r| <= 1/2
+// and a polynomial of degree 5 (fitted by us), in pairs since a chain of five would be waited for.
+template <int Count>
+inline void exponentials_abreast(const FloatVector* x, FloatVector* results) {
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
     const FloatVector magic = broadcast(12582912.0f), log2_of_e = broadcast(1.44269504089f);
-    const FloatVector shifted = fused(x, log2_of_e, magic);
-    const FloatVector r = fused(x, log2_of_e, magic - shifted), square = r * r;
-    const FloatVector low = fused(broadcast(0.693146976f), r, broadcast(1.0f));
-    const FloatVector middle = fused(broadcast(0.0555073398f), r, broadcast(0.240222421f));
-    const FloatVector high = fused(broadcast(0.00132647f), r, broadcast(0.00967151f));
-    const FloatVector p = fused(fused(high, square, middle), square, low);
-    return (FloatVector)((FloatMask)p + ((FloatMask)shifted << 23));
+    FloatVector shifted[Count], r[Count], square[Count], low[Count], middle[Count], p[Count];
+    // A step of each, as they wait for their own last one only.
+    const auto each = [](const auto& step) {
+#pragma GCC unroll 8
+        for (int i = 0; i < Count; ++i) step(i);
+    };
+    each([&](int i) { shifted[i] = fused(x[i], log2_of_e, magic); });
+    each([&](int i) { r[i] = magic - shifted[i]; });
+    each([&](int i) { r[i] = fused(x[i], log2_of_e, r[i]); });
+    each([&](int i) { square[i] = r[i] * r[i]; });
+    each([&](int i) { p[i] = fused(broadcast(0.00132647f), r[i], broadcast(0.00967151f)); });
+    each([&](int i) { middle[i] = fused(broadcast(0.0555073398f), r[i], broadcast(0.240222421f)); });
+    each([&](int i) { low[i] = fused(broadcast(0.693146976f), r[i], broadcast(1.0f)); });
+    each([&](int i) { p[i] = fused(p[i], square[i], middle[i]); });
+    each([&](int i) { p[i] = fused(p[i], square[i], low[i]); });
+    each([&](int i) { results[i] = (FloatVector)((FloatMask)p[i] + ((FloatMask)shifted[i] << 23)); });
 }
-
-inline DoubleVector exponential(DoubleVector x) {
-    for (int i = 0; i < Simd<double>::width; ++i) x[i] = std::exp(x[i]);
-    return x;
+template <int Count>
+inline void exponentials(const FloatVector* x, FloatVector* results) {
+    constexpr int first = !many_registers ? 1 : Count < 4 ? Count : 4;
+    exponentials_abreast<first>(x, results);
+    if constexpr (Count > first) exponentials<Count - first>(x + first, results + first);
 }
-
-// The sum of all lanes, always in the same order: halves are added until one lane is left.
-template <typename Real>
-inline Real sum_of(typename Simd<Real>::Vector v) {
-    Real lanes[Simd<Real>::width];
-    __builtin_memcpy(lanes, &v, sizeof lanes);
-    for (int half = Simd<Real>::width / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-    return lanes[0];
-}
-
-#if defined(__AVX2__)
-using EightFloats = float __attribute__((vector_size(32)));
-
-inline EightFloats folded(FloatVector v) {
-#if defined(__AVX512F__)
-    return _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
-#else
-    return v;
-#endif
-}
-
-// Eight vectors at once: their sums fall into place while they are transposed.
-inline void sums_of_eight(const FloatVector* v, float* out) {
-    EightFloats halves[4], quarters[2];
-    for (int i = 0; i < 4; ++i) {
-        const EightFloats a = folded(v[i]), b = folded(v[i + 4]);
-        halves[i] = _mm256_permute2f128_ps(a, b, 0x20) + _mm256_permute2f128_ps(a, b, 0x31);
+template <int Count>
+inline void exponentials(const DoubleVector* x, DoubleVector* results) {
+    for (int i = 0; i < Count; ++i) {
+        DoubleVector result = x[i];
+        for (int lane = 0; lane < Simd<double>::width; ++lane) result[lane] = std::exp(result[lane]);
+        results[i] = result;
     }
-    for (int i = 0; i < 2; ++i)
-        quarters[i] = _mm256_shuffle_ps(halves[i], halves[i + 2], 0x44) +
-                      _mm256_shuffle_ps(halves[i], halves[i + 2], 0xee);
-    // Two lanes each of vectors 0, 2 and 1, 3 in the lower half, 4, 6 and 5, 7 in the upper one.
-    const EightFloats sums =
-        _mm256_shuffle_ps(quarters[0], quarters[1], 0x88) + _mm256_shuffle_ps(quarters[0], quarters[1], 0xdd);
-    _mm256_storeu_ps(out, _mm256_permute_ps(sums, 0xd8));
 }
-#endif
-
-#if defined(__aarch64__)
-inline void sums_of_four(const FloatVector* v, float* out) {
-    vst1q_f32(out, vpaddq_f32(vpaddq_f32(v[0], v[1]), vpaddq_f32(v[2], v[3])));
-}
-#endif
-
-// out[i] is the sum of all lanes of v[i].
-template <typename Real>
-inline void sums_of(const typename Simd<Real>::Vector* v, int count, Real* out) {
-    int i = 0;
-#if defined(__AVX2__)
-    if constexpr (sizeof(Real) == sizeof(float))
-        for (; i + 8 <= count; i += 8) sums_of_eight(v + i, out + i);
-#elif defined(__aarch64__)
-    if constexpr (sizeof(Real) == sizeof(float))
-        for (; i + 4 <= count; i += 4) sums_of_four(v + i, out + i);
-#endif
-    for (; i < count; ++i) out[i] = sum_of<Real>(v[i]);
+template <typename Vector>
+inline Vector exponential(Vector x) {
+    Vector result;
+    exponentials<1>(&x, &result);
+    return result;
 }
 
 }  // namespace SPLATSCOPE_ISA
