@@ -55,9 +55,10 @@ constexpr double ssim_c2 = 0.03 * 0.03;
 // rows and in chunks.
 constexpr int loss_rows = 8 * 16 - 2 * ssim_radius;
 constexpr int loss_numbers = 768;
-constexpr int loss_chunk = 48;
-// What it keeps meanwhile: four fields and three derivatives of a chunk, three blurred ones of three groups.
-constexpr int loss_workspace_rows = (4 + 3 + 3 * 3) * 16;
+constexpr int loss_chunk = 96;
+// What it keeps meanwhile: four fields and three derivatives of a chunk, three blurred ones of two groups of
+// 16 rows or three of 8.
+constexpr int loss_workspace_rows = (4 + 3 + 3 * 2) * 16;
 
 // Real spherical harmonics, bands 0 to 3.
 constexpr double sh_band_0 = 0.28209479177387814;
