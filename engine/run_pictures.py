@@ -17,6 +17,11 @@ from engine.view_scheduler import Plan, ViewScheduler
 # every phase took 1.7 % of steps of 2 ms.
 BELIEVED_SECONDS = 0.05
 
+# Steps behind a picture that a CPU drew find their caches emptied and take longer, together by so
+# much of its time, but by no more than it takes to fill caches (the demo on Zen 5: 4.5 ms, and 2.2
+# in the four steps behind).
+AFTERMATH_SHARE, AFTERMATH_SECONDS = 0.5, 0.002
+
 
 @dataclasses.dataclass(frozen=True)
 class _Outlook:
@@ -118,7 +123,8 @@ class RunPictures:
         seconds = sent.copy.seconds()
         if training and run is not None:
             run.trainer.waited_for_others(sent.copy.seconds_behind())
-        self._scheduler.drawn(sent.plan, sent.version, sent.start, sent.start + seconds)
+        aftermath = _aftermath(run, seconds) if training else 0.0
+        self._scheduler.drawn(sent.plan, sent.version, sent.start, sent.start + seconds, aftermath)
         self._show(
             Frame(
                 run_id=sent.run_id,
@@ -153,6 +159,12 @@ class RunPictures:
     def share(self) -> float:
         """The share of wall time that pictures took lately."""
         return self._scheduler.share(time.perf_counter())
+
+
+def _aftermath(run: OpenRun | None, seconds: float) -> float:
+    """The seconds that the steps behind a picture lose which took `seconds`."""
+    on_cpu = run is not None and run.trainer.device.type == "cpu"
+    return min(AFTERMATH_SHARE * seconds, AFTERMATH_SECONDS) if on_cpu else 0.0
 
 
 def _drawn(run: OpenRun, plan: Plan) -> PictureCopy:

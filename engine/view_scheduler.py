@@ -1,8 +1,8 @@
 """When the engine draws a picture, and how large: the two preview budgets.
 
-A resting camera gets a small share of the wall time, all that the window's thread does included,
-and a picture every two seconds where that is too little for it; a moving one gets up to half of it
-at a coarser scale chosen from measured cost.
+A resting camera gets a small share of the wall time, what the steps behind a picture lose by it
+and all that the window's thread does included, and a picture every two seconds where that is too
+little for it; a moving one gets up to half of it at a coarser scale chosen from measured cost.
 When it comes to rest, one full-size picture follows. While nothing
 trains there is no limit, but only what changed is drawn. No clock is read here: `now` is handed in.
 """
@@ -51,6 +51,7 @@ class ViewScheduler:
         self._cost_pixels = 0  # size in pixels that the costs were measured for
         self._last_end = float("-inf")
         self._last_cost = 0.0
+        self._last_aftermath = 0.0
         self._window_work = 0.0  # seconds from picture to picture, as the window last said
         self._spent: deque[tuple[float, float]] = deque()  # (end, seconds)
         self._started: float | None = None
@@ -115,13 +116,15 @@ class ViewScheduler:
             return math.inf
         wait = self._last_cost * (1 - share) / share
         if not urgent:
-            wait += self._window_work / share
+            wait += (self._last_aftermath + self._window_work) / share
             dearest = self._last_cost * (1 - REST_MOST_SHARE) / REST_MOST_SHARE
             wait = min(wait, max(REST_SECONDS, dearest))
         return self._last_end + wait
 
-    def drawn(self, plan: Plan, version: int, start: float, end: float) -> None:
-        """Note that `plan` was drawn from `start` to `end`."""
+    def drawn(
+        self, plan: Plan, version: int, start: float, end: float, aftermath: float = 0.0
+    ) -> None:
+        """Note that `plan` was drawn from `start` to `end`, and the seconds lost behind it."""
         seconds = end - start
         pixels = plan.view.camera.width * plan.view.camera.height
         if pixels != self._cost_pixels:
@@ -130,8 +133,8 @@ class ViewScheduler:
             self._cost_pixels = pixels
         old = self._cost.get(plan.scale, seconds)
         self._cost[plan.scale] = old + FORGETTING * (seconds - old)
-        self._last_end, self._last_cost = end, seconds
-        self._spent.append((end, seconds))
+        self._last_end, self._last_cost, self._last_aftermath = end, seconds, aftermath
+        self._spent.append((end, seconds + aftermath))
         self._shown = (plan.view, plan.scale, version)
         if self._awaited is not None and version >= self._awaited:
             self._awaited = None

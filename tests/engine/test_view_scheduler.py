@@ -15,8 +15,9 @@ LIVE = Preview()
 class Clock:
     """Draws for `cost` seconds a full-size picture whenever one is due."""
 
-    def __init__(self, cost: float = 0.04) -> None:
+    def __init__(self, cost: float = 0.04, aftermath: float = 0.0) -> None:
         self.scheduler = ViewScheduler()
+        self.aftermath = aftermath
         self.now = 100.0
         self.cost = cost
         self.version = 0
@@ -37,7 +38,7 @@ class Clock:
             start = self.now
             self.now += self.cost * plan.scale**2
             self.spent += self.now - start
-            self.scheduler.drawn(plan, self.version, start, self.now)
+            self.scheduler.drawn(plan, self.version, start, self.now, self.aftermath)
             self.drawn.append(plan)
 
 
@@ -69,6 +70,15 @@ def test_the_share_of_a_resting_camera_pays_for_the_window_too() -> None:
     # one picture costs 0.03 % of that time, and phases of 5 ms are 1 % of the time between two
     assert spent / (clock.now - 100.0) == pytest.approx(0.02, abs=0.001)
     assert clock.scheduler.share(clock.now) == pytest.approx(0.02, abs=0.004)
+
+
+def test_the_share_of_a_resting_camera_pays_for_what_steps_lose_behind_a_picture() -> None:
+    clock = Clock(cost=0.004, aftermath=0.002)
+    clock.scheduler.request(View(1, CAMERA), clock.now)
+    clock.turn(40.0)
+    lost = clock.spent + clock.aftermath * len(clock.drawn)
+    assert lost / 40.0 == pytest.approx(0.02, abs=0.001)
+    assert clock.scheduler.share(clock.now) == pytest.approx(0.02, abs=0.003)
 
 
 def test_a_moving_camera_gets_at_most_half_of_the_time_at_a_coarser_scale() -> None:
