@@ -17,10 +17,10 @@ from engine.view_scheduler import Plan, ViewScheduler
 # every phase took 1.7 % of steps of 2 ms.
 BELIEVED_SECONDS = 0.05
 
-# Steps behind a picture that a CPU drew find their caches emptied and take longer, together by so
-# much of its time, but by no more than it takes to fill caches (the demo on Zen 5: 4.5 ms, and 2.2
-# in the four steps behind).
-AFTERMATH_SHARE, AFTERMATH_SECONDS = 0.5, 0.002
+# Where a CPU drew a picture, training finds its caches emptied: the step that it fell into and
+# those behind take longer, together by so much of its time, but by no more than it takes to fill
+# caches (the demo on Zen 5: a picture of 4.9 ms, 1.6 in its step and 1.3 in the five behind).
+AFTERMATH_SHARE, AFTERMATH_SECONDS = 0.6, 0.003
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +162,7 @@ class RunPictures:
 
 
 def _aftermath(run: OpenRun | None, seconds: float) -> float:
-    """The seconds that the steps behind a picture lose which took `seconds`."""
+    """The seconds that training loses by a picture beside the `seconds` that it took."""
     on_cpu = run is not None and run.trainer.device.type == "cpu"
     return min(AFTERMATH_SHARE * seconds, AFTERMATH_SECONDS) if on_cpu else 0.0
 
