@@ -96,8 +96,7 @@ struct ProductTerms {
         const Vector lowest = broadcast(Real(lowest_exponent));
         // All at once: first of the falls, then of the starts, then of the factors.
         constexpr int start = fall_vectors, factor = start + chunks, count = factor + chunks;
-        Vector found[count], v{};
-        for (int i = 0; i < width; ++i) v[i] = Real(i + 1);
+        Vector found[count], v = lane_numbers<Vector>() + Real(1);
         for (int i = 0; i < fall_vectors; ++i, v += Real(width)) found[i] = maximum(s.c * v * v, lowest);
         for (int i = 0; i < chunks; ++i) {
             found[start + i] = maximum(columns.exponent(i, broadcast(s.c), broadcast(y)), lowest);

@@ -94,9 +94,9 @@ inline void blur(const Window<Vector>& weights, const Read& at, Vector* blurred)
 // The lanes i for which first + i is not below `from`, but below `to`.
 template <typename Real>
 inline typename Simd<Real>::Mask lanes_between(int first, int from, int to) {
-    typename Simd<Real>::Mask mask{};
-    for (int i = 0; i < Simd<Real>::width; ++i) mask[i] = first + i >= from && first + i < to ? -1 : 0;
-    return mask;
+    using Integer = typename Simd<Real>::Integer;
+    const auto numbers = lane_numbers<typename Simd<Real>::Mask>() + Integer(first);
+    return (numbers >= Integer(from)) & (numbers < Integer(to));
 }
 
 }  // namespace SPLATSCOPE_ISA

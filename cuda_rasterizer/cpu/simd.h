@@ -265,6 +265,14 @@ inline typename Simd<Real>::Vector broadcast(Real value) {
     return value - typename Simd<Real>::Vector{};
 }
 
+// 0, 1, 2, ...
+template <typename Vector>
+inline Vector lane_numbers() {
+    Vector numbers{};
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; ++i) numbers[i] = i;
+    return numbers;
+}
+
 // a where the mask is set, else 0.
 template <typename Vector, typename Mask>
 inline Vector where(Mask mask, Vector a) {

@@ -38,8 +38,7 @@ struct TileGeometry {
 
     // Distances along x from a splat's mean to the pixel centres of one chunk.
     Vector distances(Real mean_x, int chunk) const {
-        Vector centers{};
-        for (int i = 0; i < width; ++i) centers[i] = Real(i) + Real(0.5);
+        const Vector centers = lane_numbers<Vector>() + Real(0.5);
         return (centers + Real(x0 + chunk * width)) - mean_x;
     }
 };

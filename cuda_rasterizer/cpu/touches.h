@@ -98,11 +98,7 @@ class Touches {
         for (int begin = 0; begin < Count; begin += width) found |= uint32_t(lanes_of(holds(begin))) << begin;
         return found;
     }
-    static Mask lanes_before(int count) {
-        Mask numbers{};
-        for (int i = 0; i < width; ++i) numbers[i] = i;
-        return numbers < Integer(count);
-    }
+    static Mask lanes_before(int count) { return lane_numbers<Mask>() < Integer(count); }
 
     // Along a row the exponent is largest on the ridge, or at the end of the chunk that is nearer to it.
     void find_vector(const TileGeometry<Real>& g, const VectorSet<Real>& live, const RecordLanes<Real>& s,
