@@ -141,6 +141,14 @@ inline void blend_splat(TileState<Real, Channels>& state, const VectorSet<Real>&
     for (int chunk = 0; chunk < TileGeometry<Real>::chunks; ++chunk) vectors.for_each_between(chunk, add);
 }
 
+// Asks for the splats of the batch that begins with one instance, before they are needed.
+template <typename Real>
+[[gnu::always_inline]] inline void ask_for_batch(const TileParams<Real>& t, int64_t begin, int64_t end) {
+    const auto* records = reinterpret_cast<const SplatRecord<Real>*>(t.records);
+    for (int64_t k = begin; k < end && k < begin + AlphaBatch<Real>::count; ++k)
+        __builtin_prefetch(records + t.instance_splats[k]);
+}
+
 template <typename Real, int Channels, bool Depth>
 void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, const TileGeometry<Real>& g,
                 int64_t begin, int64_t end) {
@@ -154,8 +162,7 @@ void blend_list(const BlendParams<Real>& p, TileState<Real, Channels>& state, co
         const int64_t next = k + batch.count < end ? k + batch.count : end;
         const int used = int(next - k);
         const int32_t* const list = t.instance_splats + k;
-        for (int64_t ahead = next; ahead < end && ahead < next + batch.count; ++ahead)
-            __builtin_prefetch(records + t.instance_splats[ahead]);
+        ask_for_batch(t, next, end);
         touched.find(g, state.live, records, list, used);
         for (int i = 0; touches && i < used; ++i) touches[k + i].note(touched.vectors(i), touched.way(i));
         batch.find(g, limits, records, list, touched);
@@ -231,6 +238,7 @@ template <typename Real, int Channels, bool Depth>
 void blend_tile(const BlendParams<Real>& p, int tile, int worker) {
     const TileParams<Real>& t = p.tiles;
     const int64_t begin = t.tile_offsets[tile], end = t.tile_offsets[tile + 1];
+    ask_for_batch(t, begin, end);
     const TileGeometry<Real> geometry(tile, t.width, t.height);
     TileState<Real, Channels> state(geometry, t.channels, Depth, int32_t(end - begin),
                                     t.workspace + worker * t.workspace_stride);
