@@ -14,6 +14,8 @@ from cuda_rasterizer.native_structs import LossParams
 from cuda_rasterizer.step_guard import LOSS_BIT
 
 CACHE_LINE_NUMBERS = 16
+ENOUGH_TASKS = 8  # so that two threads end together, and more have something to do,
+LEAST_NUMBERS = 384  # as long as strips are not narrower: 60 numbers are worked out twice
 
 
 class Loss:
@@ -62,9 +64,11 @@ class Loss:
 def _strips(width: int, height: int, channels: int) -> tuple[int, int, int]:
     """Width in pixels of strips that are equal and whole vectors; tasks; a worker's numbers."""
     sizes = native.constants()
-    strips = -(-width * channels // sizes["loss_numbers"])
+    numbers, blocks = width * channels, -(-height // sizes["loss_rows"])
+    strips = -(-numbers // sizes["loss_numbers"])
+    strips = max(strips, min(-(-ENOUGH_TASKS // blocks), numbers // LEAST_NUMBERS))
     strip_width = -(-width // strips // CACHE_LINE_NUMBERS) * CACHE_LINE_NUMBERS
-    tasks = -(-height // sizes["loss_rows"]) * -(-width // strip_width)
+    tasks = blocks * -(-width // strip_width)
     # Rows for a strip, or a chunk of it, with two windows and a vector around them.
     windows = (4 * sizes["ssim_radius"] + 1) * channels
     row = max(strip_width * channels, sizes["loss_chunk"]) + windows + 2 * CACHE_LINE_NUMBERS

@@ -54,7 +54,7 @@ constexpr double ssim_c2 = 0.03 * 0.03;
 // On the CPU one task of the loss works on this many rows of about so many numbers each, in groups of 8 or 16
 // rows and in chunks.
 constexpr int loss_rows = 8 * 16 - 2 * ssim_radius;
-constexpr int loss_numbers = 768;
+constexpr int loss_numbers = 960;
 constexpr int loss_chunk = 96;
 // What it keeps meanwhile: four fields and three derivatives of a chunk, three blurred ones of two groups of
 // 16 rows or three of 8.
