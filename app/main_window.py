@@ -337,7 +337,7 @@ class MainWindow(QMainWindow):
             self.closing_strip.say(f"Saving step {step:,} …" if step else "Closing …")
             self.closing_strip.show()
             self.session.post(Shutdown(save=True))
-            self.viewport.close_view(wait=False)  # the strip is to be seen at once
+            self.viewport.hold()
         if self.session.has_stopped:
             window_memory.remember(self)
             self.log_panel.detach()

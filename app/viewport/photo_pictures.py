@@ -102,10 +102,10 @@ class PhotoPictures(QObject):
         """Whether a photo is being decoded."""
         return index in self._pending
 
-    def close(self, *, wait: bool = True) -> None:
+    def close(self) -> None:
         """Decode nothing more, and wait for the photo in work, if any."""
         self._cancel_pending()
-        self._executor.shutdown(wait=wait, cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
 
     def _laid(self, photo: PhotoSummary, background: Color) -> np.ndarray:
         return on_background(self._decode(photo), background)

@@ -55,6 +55,7 @@ class Viewport(QWidget):
         self.view: View | None = None  # the newest one asked for
         self.photo = -1
         self.background: Color = BLACK  # behind the splats, and behind photos with transparency
+        self._held: CameraControls | None = None  # of a view that moves and asks no more
         self._view_count = 0
         self._answer_time = AnswerTime()
         self._flipped = False
@@ -110,7 +111,7 @@ class Viewport(QWidget):
         self._run_id = scene.run_id if scene is not None else 0
         self.shown.set_scene(scene)
         self._flipped = False
-        self.navigation.controls = None
+        self.navigation.controls = self._held = None
         self.photos.set_photos(scene.photos if scene is not None else ())
         self._set_photo(-1)
         if scene is not None and scene.photos:
@@ -185,15 +186,19 @@ class Viewport(QWidget):
         self.shown.labels_shown = shown
         self.present()
 
-    def close_view(self, *, wait: bool = True) -> None:
-        """Ask for nothing more and free graphics memory; `wait` for a photo being decoded."""
+    def hold(self) -> None:
+        """Ask for nothing more and move no more; the last picture stays."""
         for timer in (self._rest_timer, self._frame_timer, self._late_timer):
             timer.stop()
         self.navigation.let_go()
-        self.navigation.controls = None
-        self.scene = None
+        self._held, self.navigation.controls = self.navigation.controls or self._held, None
         self.update_request()
-        self.photos.close(wait=wait)
+
+    def close_view(self) -> None:
+        """Free graphics memory, behind a photo that is being decoded; nothing is shown any more."""
+        self.hold()
+        self.scene = None
+        self.photos.close()
         self.surface.release()
 
     # --- what the user asks ---
@@ -243,7 +248,7 @@ class Viewport(QWidget):
     def wanted_camera(self) -> Camera | None:
         """The camera of the view at its present size; None when there is nothing to see."""
         width, height = self.surface.pixel_size()
-        controls = self.navigation.controls
+        controls = self.navigation.controls or self._held
         if controls is None or width < 1 or height < 1:
             return None
         return controls.camera(width, height)
@@ -272,8 +277,8 @@ class Viewport(QWidget):
         self.view_requested.emit(self.view)
 
     def _is_seen(self) -> bool:
-        window = self.window()
-        return self.isVisible() and not window.isMinimized() and self.surface.is_exposed()
+        is_shown = self.isVisible() and not self.window().isMinimized()
+        return is_shown and self.surface.is_exposed() and self._held is None
 
     def _camera_changed(self, *, moving: bool) -> None:
         if moving:

@@ -10,7 +10,7 @@ from shiboken6 import Shiboken
 
 from engine.messages import Failed, Saved, Shutdown, State
 from tests.gui.scripted_engine import ScriptedEngine, stepped
-from tests.gui.window_room import enter, make_room, tell
+from tests.gui.window_room import drag, enter, make_room, surface_pixels, tell
 from tests.settling import LIMIT_MS
 
 pytestmark = pytest.mark.gl
@@ -63,6 +63,25 @@ def test_a_save_that_fails_while_closing_is_told_and_can_be_tried_again(
     assert room.engine.commands[-1] == Shutdown(save=True, elsewhere=tmp_path)
     tell(room, Saved(1, 40, tmp_path / "ring-1" / "checkpoints" / "step-000040.safetensors", 0.1))
     assert str(tmp_path / "ring-1") in room.window.preferences.recent_scenes
+    room.engine.stop()
+    qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
+    assert room.session.close(LIMIT_MS / 1000)
+    room.window.deleteLater()
+
+
+def test_the_view_keeps_its_picture_while_closing(
+    qtbot: QtBot, qapp: QApplication, kind: str
+) -> None:
+    room = make_room(qtbot, qapp, kind, ScriptedEngine(stops_by_itself=False))
+    room.open()
+    room.window.close()
+    enter(room, State.CLOSING)
+    tell(room, Failed(1, "The disk is full.", "", None, 40))
+    drag(room.view.surface, (60, 60), [(40, 20), (40, 20)])
+    room.window.resize(room.window.width() - 60, room.window.height() - 40)
+    # a picture card, not a word on black
+    qtbot.waitUntil(lambda: surface_pixels(room.view.surface).mean() > 30, timeout=LIMIT_MS)
+    assert room.engine.last_view() is None
     room.engine.stop()
     qtbot.waitUntil(lambda: room.session.has_stopped, timeout=LIMIT_MS)
     assert room.session.close(LIMIT_MS / 1000)
