@@ -36,6 +36,7 @@ class Problem:
     details: str = ""
     path: Path | None = None
     is_of_scene: bool = False  # and means nothing any more when another scene opens
+    is_warning: bool = False  # nothing was stopped by it
 
     @property
     def key(self) -> tuple[str, Path | None]:

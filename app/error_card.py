@@ -25,7 +25,8 @@ class ErrorCard(QWidget):
         self.count = 1
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_role(self, "error-card")
-        self.setAccessibleName(f"Error: {problem.message}")
+        kind = "Warning" if problem.is_warning else "Error"
+        self.setAccessibleName(f"{kind}: {problem.message}")
         self.message_label = self._text(problem.message, "")
         self.count_label = self._text("", "bad")
         self.count_label.hide()
@@ -34,7 +35,7 @@ class ErrorCard(QWidget):
         words = QWidget(self)
         line = QHBoxLayout(words)
         line.setContentsMargins(0, 0, 0, 0)
-        line.addWidget(self._text("Error", "bad"))
+        line.addWidget(self._text(kind, "bad"))
         line.addWidget(self.count_label)
         line.addWidget(self.more_label)
         line.addStretch(1)

@@ -68,6 +68,7 @@ from engine.messages import (
     Start,
     State,
     Stop,
+    Warned,
 )
 from engine.run.run_folder import RunFolder
 from engine.settings import Settings
@@ -252,6 +253,8 @@ class MainWindow(QMainWindow):
         elif isinstance(event, CommandRefused):
             if ALREADY_SO.get(type(event.command)) is not self.session.state:
                 self.status.show_notice(event.reason)
+        elif isinstance(event, Warned):
+            self.error_cards.show_problem(Problem(event.message, is_of_scene=True, is_warning=True))
         elif isinstance(event, Noticed):
             self.status.show_notice(event.message)
         elif isinstance(event, Saved):

@@ -82,6 +82,9 @@ class LoadingStrip(Strip):
         self.bar.setValue(event.done)
 
 
+MOST_STEPS = int(setting_info("iterations").maximum or 0)
+
+
 class FinishedStrip(Strip):
     """What can be done with a finished run."""
 
@@ -90,7 +93,7 @@ class FinishedStrip(Strip):
     def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
         super().__init__("Run finished", parent)
         self.count_box = QSpinBox(self)
-        self.count_box.setRange(1, 1_000_000)
+        self.count_box.setRange(1, MOST_STEPS)
         self.count_box.setGroupSeparatorShown(True)
         self.count_box.setAccessibleName("Steps to continue for")
         self.count_box.setToolTip("How many more steps to train")
@@ -109,6 +112,7 @@ class FinishedStrip(Strip):
         """The run has ended at `step`; one that was stopped early is offered its own end."""
         self.say(f"Finished at step {step:,}, all saved")
         left = iterations - step
+        self.count_box.setMaximum(max(1, MOST_STEPS - step))
         self.count_box.setValue(left if left > 0 else max(100, step // 500 * 100))
 
     def _continue(self) -> None:

@@ -404,6 +404,11 @@ class Noticed(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class Warned(Noticed):
+    """Something the user must not miss, though it stops nothing: it stays until put away."""
+
+
+@dataclasses.dataclass(frozen=True)
 class PhotosGrew(Noticed):
     """Training goes on with larger photos: from `step` on their size is divided by `divisor`."""
 

@@ -163,6 +163,19 @@ class OpenRun:
             "taken out, so the curves have a gap. The model is not affected."
         )
 
+    @property
+    def undone_steps(self) -> str | None:
+        """A sentence when a resumed run had gone further than what was saved of it."""
+        undone = self._metrics.undone
+        if undone is None:
+            return None
+        where = f"step {self.step:,}" if self.step else "the start"
+        return (
+            f"The run had come to step {undone.last:,}, of which nothing was saved behind {where}: "
+            f"it goes on from there. The figures of steps {undone.first:,} to {undone.last:,} are "
+            f"kept in {undone.path}."
+        )
+
     def hold(self, changes: Mapping[str, Value]) -> None:
         """Let changes wait for a restart, but for those that are in force already."""
         self.held = {name: value for name, value in changes.items() if value != self.settings[name]}

@@ -41,3 +41,17 @@ def require_plain_file(path: Path) -> None:
         return
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something unknown")
     raise OSError(errno.EINVAL, f"it is {kind}, not a plain file", str(path))
+
+
+def is_unicode(path: Path) -> bool:
+    """Whether a name can be written into a file: bytes that are no UTF-8 cannot."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def with_escapes(path: Path) -> str:
+    """A name as it can be shown, whatever bytes it has."""
+    return str(path).encode("utf-8", "backslashreplace").decode()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine import messages as m
 from engine.device import put_into_force
-from engine.errors import EngineError, RunFolderError
+from engine.errors import EngineError, RunFolderError, SceneError
 from engine.inbox import Report
 from engine.messages import State
 from engine.open_run import OpenRun
@@ -181,9 +181,10 @@ class RunOpening:
                 )
             case SceneKnown() if report.run_id == current:
                 self._session.publish(scene_opened(report.run_id, report.scene))
-            case LoadFailed() if report.run_id == current:
+            case LoadFailed() if report.run_id == current and self._loader is not None:
+                error = _as_error_of_run(report.error, self._loader.request)
                 self._let_go()
-                self._session.fail(report.error, report.details)
+                self._session.fail(error, report.details)
             case Loaded() if report.run_id == current:
                 self._loader = None
                 self._forget_ended()
@@ -270,7 +271,8 @@ class RunOpening:
             self._session.publish(
                 m.SettingApplied(run.run_id, run.step, name, old, value, held=True)
             )
-        self._session.notice(run.damaged_metrics)
+        self._session.warn(run.damaged_metrics)
+        self._session.warn(run.undone_steps)
         if request.recorded is not None:
             self._session.notice(run.other_machine(request.recorded))
         self._session.notice(_where_it_is(run, request))
@@ -323,6 +325,18 @@ def _refuse_unless_usable(path: Path) -> None:
         require_usable(path)
     except RunFolderError as error:
         raise CommandRefusal(str(error), path=error.path) from error
+
+
+def _as_error_of_run(error: BaseException, request: LoadRequest) -> BaseException:
+    """What is wrong with a scene says nothing of the run that was to go on with it."""
+    if not request.is_resumed or not isinstance(error, SceneError):
+        return error
+    wrapped = SceneError(
+        f"{error} The run {request.folder} is as it was; it goes on once its scene is whole.",
+        path=error.path,
+    )
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def _as_folder_error(error: EngineError | OSError, folder: Path | None) -> EngineError:

@@ -69,6 +69,12 @@ class Session:
             _log.info("%s", message)
             self.publish(m.Noticed(self.run_id, message))
 
+    def warn(self, message: str | None) -> None:
+        """Tell the user something that must not be missed; None tells nothing."""
+        if message:
+            _log.warning("%s", message)
+            self.publish(m.Warned(self.run_id, message))
+
     def set_state(self, new: State) -> None:
         """Go to another state and say so."""
         old, self.state = self.state, new
@@ -304,7 +310,7 @@ class Session:
         self.notice(run.flush_logs())
         try:
             if elsewhere is None:
-                self.notice(run.restore_folder())
+                self.warn(run.restore_folder())
             if not self._work_through(run.save_elsewhere(elsewhere) if elsewhere else run.save()):
                 return ExportError("Saving was given up.")
         except EngineError as error:

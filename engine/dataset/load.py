@@ -16,6 +16,7 @@ from engine.dataset.photo_matching import MatchedPhoto, match_photos
 from engine.dataset.posed_files import PosedFiles
 from engine.dataset.scene import LARGEST_COORDINATE, Finding, Scene
 from engine.errors import SceneError
+from engine.plain_files import is_unicode, with_escapes
 from engine.ply import PlyError
 from engine.resolution import require_sensible_width
 from engine.settings import Settings
@@ -39,8 +40,15 @@ def load_scene(
     with contextlib.suppress(RuntimeError):  # ~name of nobody: then it is a name like any other
         path = path.expanduser()
     require_sensible_width(settings)
+    path = path.absolute()
+    if not is_unicode(path):
+        raise SceneError(
+            f"The name {with_escapes(path)} has bytes that are no UTF-8, so that no run can note "
+            "where its scene is. Rename the folder.",
+            path=path,
+        )
     try:
-        return _load(path.absolute(), settings, loading)
+        return _load(path, settings, loading)
     except PlyError as error:
         raise SceneError(str(error), path=error.path) from error
     except OSError as error:

@@ -210,9 +210,9 @@ def _photo_folder(posed: PosedFiles, loading: Loading) -> PhotoFolder:
 
 
 def _nothing_matched(posed: PosedFiles, folder: PhotoFolder, matcher: _Matcher) -> SceneError:
-    if not matcher.missing:  # all were found, none can be used: the first reason will do
-        first = matcher.findings[0].message
-        return SceneError(f"No photo can be used. {first}", path=posed.source)
+    reasons = [item.message for item in matcher.findings if item.code != "photo_missing"]
+    if reasons:  # some were found, none can be used: the first reason will do
+        return SceneError(f"No photo can be used. {reasons[0]}", path=posed.source)
     wanted = ", ".join(matcher.missing[:3])
     present = ", ".join(folder.names[:3]) or "none"
     return SceneError(

@@ -68,6 +68,12 @@ def load_model(path: Path) -> SavedModel:
         return _from_checkpoint(path)
     loaded = read_splats(path)
     scene = _scene_of_run(path)
+    if len(loaded.splats) == 0 and loaded.dropped:
+        raise ExportError(
+            f"All {loaded.dropped:,} splats of {path} are broken: values that are not finite, no "
+            "rotation, or sizes and places beyond all numbers. Export them once more.",
+            path=path,
+        )
     if len(loaded.splats) == 0:
         raise ExportError(f"{path} holds no splats.", path=path)
     return SavedModel(

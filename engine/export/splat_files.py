@@ -22,6 +22,8 @@ from engine.training.gaussians import SH_C0, Gaussians
 
 REST_COEFFICIENTS = 15  # degrees 1 to 3
 BYTES_A_SPLAT = 4 * (17 + 3 * REST_COEFFICIENTS)  # float32 properties of a row
+FARTHEST = 1e18  # coordinates whose square is still a float32, with room for a matrix
+LARGEST_LOG_SCALE = 40.0  # the same of sizes
 CHUNK = 65_536  # splats prepared at a time: about 10 ms of work, and no second copy of the model
 
 
@@ -111,7 +113,8 @@ def read_splats(path: Path) -> Loaded:
     """Read splats of SH degree 0 to 3 from any PLY, in the coordinates of the file.
 
     Properties are found by name in any order; others are skipped; colours may also be red, green,
-    blue. Broken rows are left out and counted. ExportError for anything that is not splats.
+    blue. Broken rows, and those that no float32 can draw, are left out and counted. ExportError for
+    anything that is not splats.
     """
     try:
         elements = read_ply(path)
@@ -130,8 +133,10 @@ def read_splats(path: Path) -> Loaded:
         "sh_dc": _read_color(path, rows, names),
         "rotations": _stack(rows, [f"rot_{i}" for i in range(4)]),
     }
-    flat = [value.reshape(len(rows), -1) for value in columns.values()]
+    flat = [value.reshape(len(rows), math.prod(value.shape[1:])) for value in columns.values()]
     good = _is_sound(np.concatenate([*flat, rest], axis=1), columns["rotations"])
+    good &= (np.abs(columns["means"]) < FARTHEST).all(axis=1)
+    good &= (columns["log_scales"] < LARGEST_LOG_SCALE).all(axis=1)
     kept = {name: value[good] for name, value in columns.items()}
     kept["sh_dc"] = kept["sh_dc"].reshape(-1, 1, 3)
     kept["sh_rest"] = _padded_rest(rest[good])

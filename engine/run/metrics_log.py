@@ -1,5 +1,6 @@
 """`metrics.jsonl`: one line a step, always finite JSON, buffered."""
 
+import dataclasses
 import json
 import math
 import time
@@ -37,9 +38,12 @@ class MetricsLog:
     def __init__(self, path: Path, *, after_step: float = 0) -> None:
         """Continue after `after_step`: lines of later steps, cut short or damaged, are removed.
 
-        `damaged` is how many lines were no rows, but for a last one cut short by a crash.
+        `damaged` is how many lines were no rows, but for a last one cut short by a crash. Whole
+        rows of later steps are kept in a file beside it, `undone`.
         """
-        self.damaged = _keep_rows_up_to(path, after_step) if path.exists() else 0
+        self.damaged, self.undone = 0, None
+        if path.exists():
+            self.damaged, self.undone = _keep_rows_up_to(path, after_step)
         self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
         self._length = path.stat().st_size  # of the whole lines; behind it nothing counts
         self._rows: list[str] = []
@@ -128,16 +132,39 @@ def _line(row: Mapping[str, object]) -> str:
     return json.dumps(finite(row), allow_nan=False) + "\n"
 
 
-def _keep_rows_up_to(path: Path, step: float) -> int:
+@dataclasses.dataclass(frozen=True)
+class UndoneRows:
+    """Rows of steps that a resumed run does not have, and where they are kept."""
+
+    path: Path
+    first: int
+    last: int
+
+
+def _keep_rows_up_to(path: Path, step: float) -> tuple[int, UndoneRows | None]:
     """Leave only the whole rows up to `step` in the file; how many other lines were damaged."""
     lines = path.read_bytes().splitlines(keepends=True)
     if lines and not lines[-1].endswith(b"\n"):
         del lines[-1]
     steps = [_step_of(line) for line in lines]
     kept = [line for line, found in zip(lines, steps, strict=True) if 0 <= found <= step]
+    later = [(found, line) for line, found in zip(lines, steps, strict=True) if found > step]
+    undone = _put_aside(path, later) if later else None
     with atomic_file(path) as handle:
         handle.writelines(kept)
-    return steps.count(_NO_ROW)
+    return steps.count(_NO_ROW), undone
+
+
+def _put_aside(path: Path, later: list[tuple[int, bytes]]) -> UndoneRows:
+    first, last = min(later)[0], max(later)[0]
+    name = f"{path.stem}-undone-{first:06d}-to-{last:06d}"
+    aside, number = path.with_name(f"{name}{path.suffix}"), 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{name}-{number}{path.suffix}")
+    with atomic_file(aside) as handle:
+        handle.writelines(line for _, line in later)
+    return UndoneRows(aside, first, last)
 
 
 def _step_of(line: bytes) -> int:

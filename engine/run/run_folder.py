@@ -18,7 +18,7 @@ import tomli_w
 
 from engine.documents import UNREADABLE, problem_of, read_toml
 from engine.errors import RunFolderError, SettingError
-from engine.plain_files import require_plain_file
+from engine.plain_files import is_unicode, require_plain_file, with_escapes
 from engine.run.atomic_file import TEMPORARY_SUFFIX, atomic_file
 from engine.setting_info import Value
 from engine.settings import Settings, setting_info
@@ -199,8 +199,8 @@ class RunFolder:
         if last is None:
             return "Put a copy of it back, or begin a new run: this one has no checkpoint."
         return (
-            "Put a copy of it back to go on with the run. Its checkpoints are not affected: "
-            f"splatscope eval and splatscope render take {last} as it is."
+            "Put a copy of it back to go on with the run. Checkpoints do not need it: "
+            f"splatscope eval and splatscope render take {last}, or an earlier one, by itself."
         )
 
     def scene_reference(self, scene: Path) -> str:
@@ -245,6 +245,12 @@ def require_unused(path: Path) -> None:
 
 def require_usable(path: Path) -> None:
     """RunFolderError when a new run cannot be kept at `path`; leaves nothing behind."""
+    if not is_unicode(path):
+        raise RunFolderError(
+            f"The name {with_escapes(path)} has bytes that are no UTF-8, and checkpoints cannot be "
+            "read back from there. Choose another folder.",
+            path=path,
+        )
     try:
         require_unused(path)
         probe_folder(path)

@@ -37,6 +37,11 @@ def test_resuming_goes_on_where_the_last_checkpoint_is(
     driver.reach(State.PAUSED)
     rows = (folder / "metrics.jsonl").read_text().splitlines()
     assert len(rows) == 10
+    undone = folder / "metrics-undone-000011-to-000020.jsonl"
+    assert undone.read_text() == "".join(log.splitlines(keepends=True)[10:])
+    (warning,) = [w.message for w in driver.all(m.Warned) if "had come to step 20" in w.message]
+    assert "nothing was saved behind step 10" in warning
+    assert str(undone) in warning
     assert not list(folder.rglob("*.part"))
     assert any("step 10" in event.message for event in driver.all(m.Noticed))
     assert any("1 damaged line" in event.message for event in driver.all(m.Noticed))
@@ -317,6 +322,7 @@ def test_a_cancelled_or_failed_load_lets_the_folder_go(
     driver.wait(m.Finished)
     driver.open(scene, tmp_path / "other", start=False)
     driver.ask(m.ResumeRun(folder, scene=tmp_path / "nowhere"), m.Failed)
+    assert f"The run {folder} is as it was" in driver.all(m.Failed)[-1].message
     FolderLock(folder).release()
     driver.reach(State.EMPTY)
     known = len(driver.all(m.StateChanged))

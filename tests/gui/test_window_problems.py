@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.diagnostics import Problem
 from app.error_card import MOST_CARDS
-from engine.messages import CommandRefused, Failed, Noticed, Save
+from engine.messages import CommandRefused, Failed, Noticed, Save, Warned
+from tests.gui.scripted_engine import stepped
 from tests.gui.window_room import Room, tell
 from tests.settling import LIMIT_MS, settle
 
@@ -45,6 +46,17 @@ def test_an_error_makes_one_card_that_counts_its_repeats(painted_room: Room) -> 
     for card in list(cards):
         card.dismiss_button.click()
     assert not room.window.error_cards.isVisible()
+
+
+def test_a_warning_stays_on_a_card_of_its_own_kind(painted_room: Room) -> None:
+    room = painted_room
+    room.open()
+    tell(room, Warned(room.session.run_id, "The run had come to step 12,500."), stepped(1, 1, 2))
+    (card,) = room.window.error_cards.cards
+    assert card.accessibleName() == "Warning: The run had come to step 12,500."
+    assert card.isVisible()
+    assert "12,500" not in room.window.status.notice.text()
+    card.dismiss_button.click()
 
 
 def test_an_error_of_a_scene_goes_when_another_opens(painted_room: Room) -> None:

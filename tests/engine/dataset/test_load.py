@@ -1,10 +1,12 @@
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from engine.dataset.load import load_scene
-from engine.errors import SceneError
+from engine.errors import RunFolderError, SceneError
+from engine.run.run_folder import require_usable
 from engine.settings import Settings
 from tests.engine.dataset.scene_files import (
     make_views,
@@ -38,6 +40,15 @@ def test_transforms_json_gives_the_same_scene_as_colmap(tmp_path: Path) -> None:
         # 1e-6: pixels; both are float64, the files hold every digit
         assert np.allclose(one.camera.world_to_camera, other.camera.world_to_camera, atol=1e-6)
         assert one.camera.fx == other.camera.fx
+
+
+def test_a_name_that_is_no_utf8_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"bad\xff\xfename")
+    write_colmap(folder, make_views())
+    with pytest.raises(SceneError, match=r"bad\\udcff\\udcfename has bytes that are no UTF-8"):
+        load_scene(folder, Settings())
+    with pytest.raises(RunFolderError, match=r"no UTF-8.*Choose another folder"):
+        require_usable(tmp_path / os.fsdecode(b"run\xff"))
 
 
 def test_blender_uses_its_own_split(tmp_path: Path) -> None:

@@ -197,6 +197,16 @@ def test_photos_undistorted_beside_cameras_that_are_not_are_refused_by_name(tmp_
     assert "photo_004.png is 3919x2207 but its camera says 4032x2268" in note.message
 
 
+def test_photos_that_are_there_and_fit_no_camera_are_not_called_missing(tmp_path: Path) -> None:
+    views = make_views()
+    write_colmap(tmp_path, views)
+    for name in views.names[1:]:
+        Image.new("RGB", (31, 17)).save(tmp_path / "images" / name)
+    (tmp_path / "images" / views.names[0]).unlink()
+    with pytest.raises(SceneError, match=r"No photo can be used.* is 31x17 but its camera says"):
+        opened(tmp_path)
+
+
 @pytest.mark.parametrize("size", [(30, 20), (15, 10), (20, 13)])
 def test_photos_scaled_down_scale_their_cameras(tmp_path: Path, size: tuple[int, int]) -> None:
     write_colmap(tmp_path, make_views(9), photos=False)

@@ -261,6 +261,17 @@ def test_resuming_drops_rows_after_the_checkpoint(tmp_path: Path) -> None:
         log.append({"step": 6, "again": True})
     assert [row["step"] for row in rows(path)] == [1, 2, 3, 4, 5, 6]
     assert rows(path)[-1]["again"] is True
+    undone = log.undone
+    assert undone is not None
+    assert (undone.first, undone.last) == (6, 7)
+    assert rows(undone.path) == [{"step": 6}, {"step": 7}]
+    with MetricsLog(path, after_step=5) as again:  # a second time: nothing is written over
+        pass
+    assert again.undone is not None
+    assert rows(again.undone.path) == [{"step": 6, "again": True}]
+    assert rows(undone.path) == [{"step": 6}, {"step": 7}]
+    with MetricsLog(path, after_step=5) as whole:
+        assert whole.undone is None
 
 
 def test_a_new_run_starts_an_empty_file(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from engine.export.splat_files import Written, read_splats, write_splats_in_phas
 from engine.ply import read_ply, read_ply_header
 from engine.settings import Settings
 from engine.training.gaussians import SH_C0, Gaussians
+from tests.engine.ply_files import write_ply
 
 SHIFTED = SceneFrame((100.0, -20.0, 3.0), 0.25)
 FULL = [
@@ -146,6 +147,27 @@ def test_a_double_beyond_float32_is_a_broken_splat(tmp_path: Path, name: str) ->
     loaded = read_splats(write_text(tmp_path / "s.ply", FULL, [good, far, good], kind="double"))
     assert (len(loaded.splats), loaded.dropped) == (2, 1)
     assert loaded.splats.non_finite() is None
+
+
+def test_splats_beyond_all_numbers_are_broken(tmp_path: Path) -> None:
+    splats = changed(changed(some_splats(), "means", 1, 1e30), "log_scales", 3, 80.0)
+    path = tmp_path / "far.ply"
+    write_splats(path, splats, SceneFrame())
+    loaded = read_splats(path)
+    assert (len(loaded.splats), loaded.dropped) == (4, 2)
+
+
+def test_a_file_without_splats_and_one_of_broken_ones_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "some.ply"
+    write_splats(path, some_splats(3), SceneFrame())
+    rows = read_ply(path)["vertex"]
+    for name, content, message in (
+        ("none.ply", rows[:0], "holds no splats"),
+        ("broken.ply", np.zeros(3, rows.dtype), r"All 3 splats of .*broken\.ply are broken"),
+    ):
+        write_ply(tmp_path / name, {"vertex": content})
+        with pytest.raises(ExportError, match=message):
+            load_model(tmp_path / name)
 
 
 @pytest.mark.parametrize(("rest", "degree"), [(0, 0), (9, 1), (24, 2), (45, 3)])
