@@ -19,7 +19,8 @@ BELIEVED_SECONDS = 0.05
 
 # Where a CPU drew a picture, training finds its caches emptied: the step that it fell into and
 # those behind take longer, together by so much of its time, but by no more than it takes to fill
-# caches (the demo on Zen 5: a picture of 4.9 ms, 1.6 in its step and 1.3 in the five behind).
+# caches (the demo on Zen 5: a picture of 4.9 ms, 1.6 in its step and 1.3 in the five behind). What
+# the window's thread does for a picture, some 4 ms on one of the two cores, is taken for the same.
 AFTERMATH_SHARE, AFTERMATH_SECONDS = 0.6, 0.003
 
 
@@ -89,7 +90,7 @@ class RunPictures:
             self._scheduler.request(view, start)
         work = self._inbox.take_window_work()
         if work > 0.0:
-            self._scheduler.window_worked(work, start)
+            self._scheduler.window_worked(work + _aftermath(run, work), start)
         if self._sent is not None:
             return self._shown_when_there(self._sent, run, training=training)
         if run is None:
@@ -162,7 +163,7 @@ class RunPictures:
 
 
 def _aftermath(run: OpenRun | None, seconds: float) -> float:
-    """The seconds that training loses by a picture beside the `seconds` that it took."""
+    """The seconds that training loses by others' work beside the `seconds` that it took."""
     on_cpu = run is not None and run.trainer.device.type == "cpu"
     return min(AFTERMATH_SHARE * seconds, AFTERMATH_SECONDS) if on_cpu else 0.0
 
