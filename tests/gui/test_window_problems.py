@@ -51,7 +51,8 @@ def test_an_error_makes_one_card_that_counts_its_repeats(painted_room: Room) -> 
 def test_a_warning_stays_on_a_card_of_its_own_kind(painted_room: Room) -> None:
     room = painted_room
     room.open()
-    tell(room, Warned(room.session.run_id, "The run had come to step 12,500."), stepped(1, 1, 2))
+    run = room.session.run_id
+    tell(room, Warned(run, "The run had come to step 12,500."), stepped(run, 1, 2))
     (card,) = room.window.error_cards.cards
     assert card.accessibleName() == "Warning: The run had come to step 12,500."
     assert card.isVisible()
